@@ -1,0 +1,1 @@
+"""The exercises: fill the stubs `ex01…` in this folder."""

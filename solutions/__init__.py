@@ -1,0 +1,1 @@
+"""Reference solutions: the single source of stubs, notebooks and worked answers."""
