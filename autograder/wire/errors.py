@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from autograder.report import Verdict
+if TYPE_CHECKING:
+    from autograder.report import Verdict
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,354 @@
+"""One submission in, one Report out.  Hidden checks are pytest tests; this module runs them over submissions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+from _pytest.runner import runtestprotocol
+
+from autograder import __version__
+from autograder.hidden.catalogue import catalogue
+from autograder.hidden.expect import Wrong
+from autograder.report import Check, ExerciseReport, FunctionReport, Report, Verdict, plain_text
+from autograder.sandbox.loading import Part, load
+from autograder.syllabus import EXERCISES, Exercise
+from autograder.wire.errors import GraderFault, Interrupted, RemoteError
+from autograder.wire.proxy import LocalStudent, Student
+from autograder.wire.show import show
+
+HIDDEN = Path(__file__).parent / "hidden"
+_TEST_MODULE = re.compile(r"test_ex(\d\d)_")
+
+hypothesis.settings.register_profile(
+    "grading",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=25,
+    report_multiple_bugs=False,
+    print_blob=False,
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate, hypothesis.Phase.shrink),
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A student's work on one exercise, ready to be loaded.  refused: why it cannot be, in a sentence, or None."""
+
+    exercise: Exercise
+    parts: tuple[Part, ...]
+    refused: str | None = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Everything handed in at one path.  notes: what was matched, skipped or forgiven on the way."""
+
+    name: str
+    works: tuple[Work, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """device: "auto", "cpu" or "cuda".  sandbox: "auto", "strict" or "off" (bare).  in_process: authors only."""
+
+    device: str = "auto"
+    seed: int = 0
+    sandbox: str = "auto"
+    in_process: bool = False
+
+
+#: Opens the student's side for one exercise, for as long as the context lasts.
+Opener = Callable[[Work], contextlib.AbstractContextManager[Student]]
+
+
+def chosen_device(wanted: str) -> torch.device:
+    """The device to grade on.  Raises ValueError if CUDA is asked for and not there."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device cuda: PyTorch sees no CUDA device here; use --device cpu or auto")
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(wanted)
+
+
+@contextlib.contextmanager
+def open_in_process(work: Work) -> Iterator[Student]:
+    """The student's side without a boundary: only for code that the author of the checks trusts."""
+    loaded = load(work.exercise.module, work.parts)
+    if loaded.raised is not None:
+        raise Interrupted("crashed", f"The file could not be loaded: {loaded.raised.text}")
+    yield LocalStudent(work.exercise, loaded.module, {part.name: part.text for part in work.parts})
+
+
+def grade_all(submissions: Iterable[Submission], options: Options, on_report: Callable[[Report], None]) -> None:
+    """Grade submissions one after the other; each Report is handed on as soon as it is there."""
+    torch.set_num_threads(1)
+    device = chosen_device(options.device)
+    if options.in_process:
+        _run(submissions, options, device, open_in_process, "in-process (no protection)", on_report)
+        return
+    from autograder.wire.remote import RemoteClassroom
+
+    with RemoteClassroom(options.sandbox, device) as classroom:
+        _run(submissions, options, device, classroom.open, classroom.level, on_report)
+
+
+def grade(submission: Submission, options: Options = Options()) -> Report:  # noqa: B008 — Options is frozen
+    """Grade one submission."""
+    reports: list[Report] = []
+    grade_all([submission], options, reports.append)
+    return reports[0]
+
+
+def _run(
+    submissions: Iterable[Submission],
+    options: Options,
+    device: torch.device,
+    opener: Opener,
+    sandbox: str,
+    on_report: Callable[[Report], None],
+) -> None:
+    plugin = _Checks(submissions, options, device, opener, sandbox, on_report)
+    arguments = [str(HIDDEN), "--rootdir", str(HIDDEN), "-c", os.devnull, "--assert=plain", "--import-mode=importlib"]
+    arguments += ["-s", "--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"]
+    arguments += ["-p", "no:faulthandler", "-p", "no:warnings", "-p", "no:logging", "-p", "no:unraisableexception"]
+    arguments += ["-p", "no:threadexception", "-p", "no:junitxml", "-p", "no:doctest", "-p", "no:pastebin"]
+    before = hypothesis.settings.get_current_profile_name()
+    hypothesis.settings.load_profile("grading")
+    try:
+        status = pytest.main(arguments, plugins=[plugin])
+    finally:
+        hypothesis.settings.load_profile(before)
+    if plugin.stopped is not None:
+        raise plugin.stopped
+    if not plugin.finished:
+        raise GraderFault(f"the hidden checks could not be collected (pytest ended with {status!r}): {plugin.problems}")
+
+
+class _Checks:
+    """The pytest plugin: collects the hidden checks once, then runs them for every submission."""
+
+    def __init__(
+        self,
+        submissions: Iterable[Submission],
+        options: Options,
+        device: torch.device,
+        opener: Opener,
+        sandbox: str,
+        on_report: Callable[[Report], None],
+    ) -> None:
+        self._submissions = submissions
+        self._options = options
+        self._device = device
+        self._opener = opener
+        self._sandbox = sandbox
+        self._on_report = on_report
+        self._student: Student | None = None
+        self._error: BaseException | None = None
+        self.finished = False
+        self.stopped: BaseException | None = None
+        self.problems: list[str] = []
+
+    # -- what the checks ask for ------------------------------------------------------------------------------------
+    @pytest.fixture
+    def student(self) -> Student:
+        """The submission under test."""
+        assert self._student is not None
+        return self._student
+
+    @pytest.fixture
+    def device(self) -> torch.device:
+        """The device that inputs are made on."""
+        return self._device
+
+    @pytest.fixture
+    def seed(self) -> int:
+        """The grader's seed: the same for every submission of a batch."""
+        return self._options.seed
+
+    # -- pytest hooks -----------------------------------------------------------------------------------------------
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.addinivalue_line("markers", "worth(function, points, misconception=None, needs=None): a graded check")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.problems.append(str(report.longrepr))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        try:
+            return (yield)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # judged below, without pytest's own rendering of it
+            self._error = error
+            return None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if self.problems:
+            return True
+        checks: dict[int, list[pytest.Item]] = {number: [] for number in EXERCISES}
+        for item in session.items:
+            match = _TEST_MODULE.match(item.path.name)
+            if match and int(match.group(1)) in checks:
+                checks[int(match.group(1))].append(item)
+        try:
+            for submission in self._submissions:
+                self._on_report(self._grade(submission, checks))
+            self.finished = True
+        except BaseException as error:  # carried out of pytest unchanged
+            self.stopped = error
+        return True
+
+    # -- grading ----------------------------------------------------------------------------------------------------
+    def _grade(self, submission: Submission, checks: dict[int, list[pytest.Item]]) -> Report:
+        return Report(
+            submission=submission.name,
+            exercises=tuple(self._exercise(work, checks[work.exercise.number]) for work in submission.works),
+            sandbox=self._sandbox,
+            device=self._device.type,
+            seed=self._options.seed,
+            grader_version=__version__,
+            notes=submission.notes,
+        )
+
+    def _exercise(self, work: Work, items: list[pytest.Item]) -> ExerciseReport:
+        done: dict[str, Check] = {}
+        if work.refused is not None:
+            done = {item.name: _check(item, "crashed", work.refused) for item in items}
+        else:
+            try:
+                with self._opener(work) as student:
+                    self._student = student
+                    for index, item in enumerate(items):
+                        following = items[index + 1] if index + 1 < len(items) else None
+                        done[item.name] = self._check(item, following, student, done)
+            except Interrupted as interruption:
+                done = {
+                    item.name: done.get(item.name) or _check(item, interruption.verdict, interruption.message)
+                    for item in items
+                }
+            finally:
+                self._student = None
+        functions = tuple(
+            FunctionReport(
+                function.name,
+                tuple(done[item.name] for item in items if worth(item).function == function.name),
+            )
+            for function in work.exercise.functions
+        )
+        return ExerciseReport(work.exercise.id, work.exercise.title, functions)
+
+    def _check(
+        self, item: pytest.Item, following: pytest.Item | None, student: Student, done: dict[str, Check]
+    ) -> Check:
+        needs = worth(item).needs
+        if needs is not None and done[needs].verdict != "passed":
+            return _check(item, "skipped", f"Not run, because “{done[needs].title}” did not pass.")
+        self._error = None
+        started = time.perf_counter()
+        calls = student.calls
+        student.begin_check(worth(item).function)
+        try:
+            reports = runtestprotocol(item, nextitem=following, log=False)
+        finally:
+            student.end_check()
+        seconds = time.perf_counter() - started
+        error = self._error
+        broken = [report for report in reports if report.failed]
+        if error is None and broken:
+            return _check(item, "grader_error", f"The check itself failed at {broken[0].when}.", "", seconds)
+        if error is None:
+            return _check(item, "passed", "", "", seconds)
+        verdict, message, hint = judge(error, student, student.calls > calls, worth(item).misconception)
+        return _check(item, verdict, message, hint, seconds)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a check says of itself: `@pytest.mark.worth("mlm_loss", 1.5, misconception="…", needs="test_…")`."""
+
+    function: str
+    points: int
+    misconception: str | None
+    needs: str | None
+
+
+def worth(item: pytest.Item) -> Worth:
+    """The worth marker of a check.  Raises GraderFault if it has none."""
+    marker = item.get_closest_marker("worth")
+    if marker is None:
+        raise GraderFault(f"{item.nodeid} has no @pytest.mark.worth(function, points)")
+    function, points = marker.args
+    return Worth(function, round(points * 100), marker.kwargs.get("misconception"), marker.kwargs.get("needs"))
+
+
+def title(item: pytest.Item) -> str:
+    """The first paragraph of the check's docstring: the line that students see."""
+    text = getattr(item, "obj", None).__doc__ or item.name
+    return " ".join(text.strip().split("\n\n")[0].split())
+
+
+def _check(item: pytest.Item, verdict: Verdict, message: str, hint: str = "", seconds: float = 0.0) -> Check:
+    points = worth(item).points
+    return Check(
+        id=item.name,
+        title=title(item),
+        verdict=verdict,
+        points=points if verdict == "passed" else 0,
+        max_points=points,
+        message=plain_text(message),
+        hint=plain_text(hint),
+        seconds=round(seconds, 4),
+    )
+
+
+def judge(error: BaseException, student: Student, called: bool, default: str | None) -> tuple[Verdict, str, str]:
+    """Verdict, message and hint for what ended a check.
+
+    called: whether the check had called the submission: only then can the submission be the cause.
+    default: the misconception to name where the check found none.
+    """
+    if isinstance(error, hypothesis.errors.Flaky):
+        inner = [e for e in getattr(error, "exceptions", ()) if isinstance(e, Wrong | RemoteError | Interrupted)]
+        if inner:
+            verdict, message, hint = judge(inner[0], student, called, default)
+            return verdict, f"{message}\nThe same call gave another result when it was repeated.", hint
+        return "failed", f"{student.last.text}\ngave different results for the same arguments.", ""
+    if isinstance(error, Wrong):
+        return "failed", *_explained(error.message, error.misconception or default)
+    if isinstance(error, Interrupted):
+        return error.verdict, error.message, ""
+    if isinstance(error, RemoteError):
+        call = getattr(error, "call", student.last)
+        raised = error.raised
+        message = f"{call.text}\nraised {raised.text}"
+        if raised.base == "NotImplementedError":
+            return "not_implemented", message, ""
+        if raised.base == "MemoryError" or "can't allocate memory" in raised.message:
+            return "out_of_memory", message, ""
+        return "failed", *_explained(message, default)
+    if isinstance(error, GraderFault | OSError) or not called:
+        return "grader_error", f"The grader failed, not the submission: {type(error).__name__}: {error}", ""
+    returned = show(student.last.returned)
+    return "failed", *_explained(f"{student.last.text}\nreturned {returned}\nwhich could not be checked.", default)
+
+
+def _explained(message: str, misconception: str | None) -> tuple[str, str]:
+    if misconception is None:
+        return message, ""
+    entry = catalogue()[misconception]
+    return f"{message}\n{entry.title}: {entry.explanation}", entry.hint

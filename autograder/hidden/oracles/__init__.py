@@ -1,0 +1,1 @@
+"""Slow loops that read like the definition: what the hidden checks compare with."""

@@ -1,0 +1,163 @@
+"""Calling a student's function and describing what came of it.  Runs where the student's code runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import io
+import random
+import sys
+import sysconfig
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, TracebackType
+from typing import Any
+
+import numpy as np
+import torch
+
+from autograder.wire.errors import BASE_NAMES, Raised
+
+MESSAGE_LIMIT = 2_000
+OUTPUT_LIMIT = 64 * 1024
+_RAISING = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap}
+_LIBRARY = tuple(
+    {
+        path
+        for path in (*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *(p for p in sys.path if p))
+        if path and path != "/"
+    }
+)
+#: Library functions that raise a ValueError with the caller's own words.
+_SPEAKS_FOR_CALLER: tuple[CodeType, ...] = (torch._check_with.__code__,)  # type: ignore[attr-defined]
+
+
+@dataclass
+class Outcome:
+    """What one call came to: a value, or an exception; the generators it moved; what it printed."""
+
+    value: Any = None
+    raised: Raised | None = None
+    moved: list[str] = field(default_factory=list)
+    printed: str = ""
+
+
+class CappedOutput(io.TextIOBase):
+    """A text stream that keeps the first 64 KiB and counts the rest."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a str, not {type(text).__name__}")
+        room = OUTPUT_LIMIT - self._size
+        if room > 0:
+            self._parts.append(str.__str__(text[:room]))
+            self._size += len(self._parts[-1])
+        return len(text)
+
+    def take(self) -> str:
+        text = "".join(self._parts)
+        self._parts, self._size = [], 0
+        return text
+
+
+def invoke(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], sources: dict[str, str]) -> Outcome:
+    """Call the function.
+
+    sources: file name -> text of the student's own code, for the lines shown with an exception.
+    """
+    outcome = Outcome()
+    output = CappedOutput()
+    before = _generator_states()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            outcome.value = function(*args, **kwargs)
+        except BaseException as error:  # whatever it is, it is the student's, and it is described, not handled
+            outcome.raised = describe(error, sources)
+    outcome.moved = [name for name, state in _generator_states().items() if not _same(state, before[name])]
+    outcome.printed = output.take()
+    return outcome
+
+
+def describe(error: BaseException, sources: dict[str, str]) -> Raised:
+    """The exception as plain data.  Nothing of its class is trusted: names come through the descriptors of `type`."""
+    cls = type(error)
+    try:
+        name = str.__str__(type.__dict__["__name__"].__get__(cls))
+        mro = type.__dict__["__mro__"].__get__(cls)
+        base = next((c.__name__ for c in mro if c.__module__ == "builtins" and c.__name__ in BASE_NAMES), "Exception")
+    except Exception:
+        name, base = "Exception", "Exception"
+    try:
+        message = str.__str__(str(error))[:MESSAGE_LIMIT]
+    except BaseException as second:
+        message = f"(the exception's own message could not be read: {type.__dict__['__name__'].__get__(type(second))})"
+    traceback = BaseException.__dict__["__traceback__"].__get__(error)
+    explicit, lines = _trace(traceback, sources)
+    return Raised(name[:200], base, message, explicit, lines)
+
+
+def _trace(traceback: TracebackType | None, sources: dict[str, str]) -> tuple[bool, tuple[tuple[int, str], ...]]:
+    """Whether a `raise` of the student's raised it, and the student's lines on the way."""
+    steps = [step for step in _steps(traceback) if step.tb_frame.f_code is not invoke.__code__]
+    lines = []
+    for step in steps:
+        code = step.tb_frame.f_code
+        text = sources.get(code.co_filename)
+        if text is not None:
+            number = step.tb_lineno or 0
+            all_lines = text.splitlines()
+            lines.append((number, all_lines[number - 1].strip()[:200] if 0 < number <= len(all_lines) else ""))
+    if not steps:
+        return False, ()
+    last = steps[-1]
+    code = last.tb_frame.f_code
+    if code in _SPEAKS_FOR_CALLER:
+        explicit = True
+    else:
+        explicit = _own(code, sources) and 0 <= last.tb_lasti < len(code.co_code) and (
+            code.co_code[last.tb_lasti] in _RAISING
+        )
+    return explicit, tuple(lines[-5:])
+
+
+def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    count = 0
+    while traceback is not None and count < 10_000:
+        yield traceback
+        traceback = traceback.tb_next
+        count += 1
+
+
+def _own(code: CodeType, sources: dict[str, str]) -> bool:
+    """True for code of the student's: its files, and what it compiled itself."""
+    name = code.co_filename
+    return name in sources or not (name.startswith(_LIBRARY) or name.startswith("<frozen "))
+
+
+def _generator_states() -> dict[str, Any]:
+    return {
+        "torch": torch.default_generator.get_state(),
+        "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 — the global one is what is watched
+        "random": random.getstate(),
+    }
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return bool(
+            a["state"]["pos"] == b["state"]["pos"]
+            and (a["state"]["key"] == b["state"]["key"]).all()
+            and a["has_gauss"] == b["has_gauss"]
+        )
+    return bool(a == b)
