@@ -101,7 +101,7 @@ def grade_all(submissions: Iterable[Submission], options: Options, on_report: Ca
         return
     from autograder.wire.remote import RemoteClassroom
 
-    with RemoteClassroom(options.sandbox, device) as classroom:
+    with RemoteClassroom(options.sandbox, device, options.seed) as classroom:
         _run(submissions, options, device, classroom.open, classroom.level, on_report)
 
 

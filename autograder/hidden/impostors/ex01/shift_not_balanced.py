@@ -1,0 +1,59 @@
+# fault: Two parts change, but what one gains is more than the other loses.
+# function: another_decomposition
+# misconception: sum-not-kept
+"""Exercise 1: the input representation."""
+
+import numpy as np
+
+
+def embedding_sum(token, segment, position):
+    """Sum of the three embeddings, which must have one identical shape (..., d)."""
+    for name, array in (("segment", segment), ("position", position)):
+        if array.shape != token.shape:
+            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
+    return token + segment + position
+
+
+def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
+    """Input representation of BERT before LayerNorm: x = token + segment + position."""
+    if input_ids.ndim != 2:
+        raise ValueError(f"input_ids must be 2-D, not of shape {input_ids.shape}")
+    if input_ids.shape != token_type_ids.shape:
+        raise ValueError(f"input_ids {input_ids.shape} and token_type_ids {token_type_ids.shape} differ in shape")
+    (n_tokens, d), (n_types, d_segment), (n_positions, d_position) = (
+        token_table.shape,
+        segment_table.shape,
+        position_table.shape,
+    )
+    if d_segment != d:
+        raise ValueError(f"segment_table has d = {d_segment}, token_table has d = {d}")
+    if d_position != d:
+        raise ValueError(f"position_table has d = {d_position}, token_table has d = {d}")
+    m, T = input_ids.shape
+    if T > n_positions:
+        raise ValueError(f"T = {T} is more than the {n_positions} rows of position_table")
+    for value in input_ids.ravel():
+        if value < 0 or value >= n_tokens:
+            raise ValueError(f"input_ids: {value} is no row of token_table ({n_tokens} rows)")
+    for value in token_type_ids.ravel():
+        if value < 0 or value >= n_types:
+            raise ValueError(f"token_type_ids: {value} is no row of segment_table ({n_types} rows)")
+    dtype = np.result_type(token_table, segment_table, position_table)
+    out = np.zeros((m, T, d), dtype=dtype)
+    for i in range(m):
+        for t in range(T):
+            out[i, t] += token_table[input_ids[i, t]]
+            out[i, t] += segment_table[token_type_ids[i, t]]
+            out[i, t] += position_table[t]
+    return out
+
+
+def another_decomposition(token, segment, position):
+    """Three other parts with the same sum: what one part gains, another loses."""
+    for name, array in (("segment", segment), ("position", position)):
+        if array.shape != token.shape:
+            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
+    token = token.astype(np.float64)
+    segment = segment.astype(np.float64)
+    position = position.astype(np.float64)
+    return token + 1.0, segment - 0.5, position

@@ -1,0 +1,239 @@
+"""The warm process that workers are forked from: exec'd with an empty environment, confined before any student code.
+
+It has PyTorch and the kit in memory and nothing else: no test, no solution, no report.  It obeys one socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.sandbox import confine, syscalls
+from autograder.sandbox.confine import View, Walls
+
+NO_NAMESPACES = 3
+
+
+@dataclass
+class Settings:
+    """How to run.  mode: "auto", "strict" or "off".  namespaces: whether to try them.  new_root: an empty folder."""
+
+    control: int
+    mode: str
+    namespaces: bool
+    new_root: str
+    scratch: str
+    view: View
+    memory_bytes: int | None
+    cpu_seconds: int
+
+
+def main(text: str) -> None:
+    """Entry point, in a fresh interpreter: `text` is the settings as JSON."""
+    raw = json.loads(text)
+    settings = Settings(**{**raw, "view": View(**raw["view"])})
+    control = socket.socket(fileno=settings.control)
+    walls = Walls(scratch=settings.scratch)
+    if settings.namespaces:
+        try:
+            confine.enter_namespaces(settings.view, settings.new_root)
+        except OSError as error:
+            control.send(json.dumps(["no namespaces", str(error)]).encode())
+            os._exit(NO_NAMESPACES)
+        walls.namespaces = True
+        walls.scratch = confine.SCRATCH
+        _supervise(control)
+    os.environ.clear()
+    os.environ.update(_environment(walls.scratch))
+    _warm_up(settings.view.cuda)
+    if os.getuid() == 0 and settings.mode != "off":
+        walls.uid = walls.namespaces or confine.open_to_everybody(settings.view.readable)
+        if not walls.uid:
+            walls.missing.append("unprivileged user (the Python installation is readable by root only)")
+    _Zygote(control, settings, walls).serve()
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
+    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    return {**threads, **offline, "HOME": scratch, "TMPDIR": scratch, "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+def _supervise(control: socket.socket) -> None:
+    """Fork once more, into the new pid namespace; this process only waits, and everything ends with its child."""
+    child = os.fork()
+    if child == 0:
+        syscalls.die_with_parent()
+        return
+    control.close()
+    with contextlib.suppress(ValueError):
+        sys.stdout.close()
+    while True:
+        with contextlib.suppress(InterruptedError):
+            _, status = os.waitpid(child, 0)
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _warm_up(cuda: bool) -> None:
+    import numpy as np
+    import torch
+
+    from autograder.sandbox import worker
+
+    torch.set_num_threads(1)
+    x = torch.randn(4, 4, requires_grad=True)
+    (torch.logsumexp(x @ x, -1).sum() + x.bfloat16().float().exp().mean()).backward()
+    np.linalg.norm(np.ones((3, 3)))
+    worker.warm_up()
+    del x
+
+
+class _Zygote:
+    def __init__(self, control: socket.socket, settings: Settings, walls: Walls) -> None:
+        self._control = control
+        self._settings = settings
+        self._walls = walls
+        self._readable = confine.readable_paths(settings.view)
+        self._children: dict[int, tuple[int, int]] = {}  # pidfd: (pid, serial)
+        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY) if os.path.exists("/proc/self/ns/pid") else -1
+        if walls.namespaces and self._own_pids < 0:
+            walls.missing.append("a pid namespace for every worker")
+
+    def serve(self) -> None:
+        if self._walls.namespaces and not self._settings.view.cuda:
+            confine.leave_kernel_views()
+        confine.forget_everything()
+        self._announce()
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor == self._control.fileno():
+                    message, descriptors, _, _ = socket.recv_fds(self._control, 4096, 2)
+                    if not message:
+                        self._end()
+                    pidfd = self._spawn(json.loads(message), descriptors)
+                    if pidfd is not None:
+                        poll.register(pidfd, select.POLLIN)
+                elif descriptor in self._children:
+                    poll.unregister(descriptor)
+                    self._reap(descriptor)
+
+    def _announce(self) -> None:
+        """Try all the walls in a child, and say which stand."""
+        read, write = os.pipe()
+        pid = self._fork()
+        if pid == 0:
+            status = 1
+            with contextlib.suppress(BaseException):
+                walls = self._wall_in(0)
+                os.write(write, json.dumps([walls.landlock, walls.seccomp]).encode())
+                status = 0
+            os._exit(status)
+        os.close(write)
+        stands = b""
+        while piece := os.read(read, 4096):
+            stands += piece
+        os.close(read)
+        os.waitpid(pid, 0)
+        walls = self._walls
+        if stands:
+            walls.landlock, walls.seccomp = json.loads(stands)
+        for name, stand in (("Landlock", walls.landlock), ("seccomp", walls.seccomp)):
+            if not stand and self._settings.mode != "off":
+                walls.missing.append(name)
+        self._control.send(json.dumps(["ready", walls.level, walls.missing, walls.namespaces]).encode())
+
+    def _spawn(self, request: dict[str, Any], descriptors: list[int]) -> int | None:
+        """Fork a worker on the descriptors [channel, arena] that came with the request; answer with a pidfd."""
+        serial, slot, seed = request["serial"], request["slot"], request["seed"]
+        try:
+            pid = self._fork()
+        except OSError as error:
+            self._control.send(json.dumps(["failed", serial, str(error)]).encode())
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return None
+        if pid == 0:
+            self._become_worker(descriptors, slot, seed)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        pidfd = os.pidfd_open(pid)
+        self._children[pidfd] = (pid, serial)
+        socket.send_fds(self._control, [json.dumps(["spawned", serial, pid]).encode()], [pidfd])
+        return pidfd
+
+    def _fork(self) -> int:
+        """fork(2); with namespaces, into a new pid namespace, without a second fork: the next child goes there, and
+        then children belong here again (unshare(2), setns(2), pid_namespaces(7))."""
+        nested = self._walls.namespaces and self._own_pids >= 0
+        if nested:
+            syscalls.unshare(syscalls.CLONE_NEWPID)
+        pid = os.fork()
+        if pid != 0 and nested:
+            syscalls.setns(self._own_pids, syscalls.CLONE_NEWPID)
+        return pid
+
+    def _become_worker(self, descriptors: list[int], slot: int, seed: int) -> None:
+        from autograder.sandbox import worker
+
+        status = 70
+        try:
+            os.setsid()
+            syscalls.die_with_parent()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            channel, arena = (os.dup2(d, 10 + i, inheritable=False) for i, d in enumerate(descriptors))
+            null = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(null, number)
+            os.closerange(3, 10)
+            os.closerange(12, 4096)
+            walls = self._wall_in(slot)
+            random.seed(seed)
+            worker.seed(seed)
+            worker.serve(socket.socket(fileno=channel), arena, walls.scratch)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _wall_in(self, slot: int) -> Walls:
+        walls = Walls(**vars(self._walls))
+        settings = self._settings
+        if walls.namespaces:
+            confine.own_scratch(walls, slot)
+        if walls.uid:
+            confine.become_nobody(slot)
+        os.chdir(walls.scratch)
+        confine.limit(settings.memory_bytes, settings.cpu_seconds)
+        if settings.mode == "off":
+            return walls
+        confine.lock_in(settings.view, self._readable, walls)
+        return walls
+
+    def _reap(self, pidfd: int) -> None:
+        pid, serial = self._children.pop(pidfd)
+        _, status, usage = os.wait4(pid, 0)
+        os.close(pidfd)
+        cpu = usage.ru_utime + usage.ru_stime
+        self._control.send(json.dumps(["ended", serial, os.waitstatus_to_exitcode(status), cpu]).encode())
+
+    def _end(self) -> None:
+        """The grader is gone, or wants us gone: end everything."""
+        for pidfd in self._children:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        deadline = time.monotonic() + 5
+        for pid, _ in self._children.values():
+            while time.monotonic() < deadline and os.waitpid(pid, os.WNOHANG)[0] == 0:
+                time.sleep(0.001)
+        os._exit(0)
