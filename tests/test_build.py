@@ -229,5 +229,5 @@ def test_a_region_that_leaves_no_python_is_refused(repository):
         "    ### BEGIN SOLUTION\n    if not token",
         "    if token is None:\n    ### BEGIN SOLUTION\n        return 0\n    if not token",
     )
-    with pytest.raises(BuildError, match="`def embedding_sum.*` is not valid Python without its solution"):
+    with pytest.raises(BuildError, match=r"`def embedding_sum.*` is not valid Python without its solution"):
         build(repository)

@@ -21,7 +21,12 @@ NAN, INF = math.nan, math.inf
 HALF = (torch.float16, torch.bfloat16)
 
 # mean_nll: its tensors stay on the CPU, since the contract asks for a number, not for a device.
-KINDS: tuple[Callable[[list[float]], Any], ...] = (list, tuple, np.array, lambda p: torch.tensor(p, dtype=torch.float64))
+KINDS: tuple[Callable[[list[float]], Any], ...] = (
+    list,
+    tuple,
+    np.array,
+    lambda p: torch.tensor(p, dtype=torch.float64),
+)
 PROBABILITIES = ("probabilities", "probability")
 
 
@@ -29,9 +34,9 @@ def likely_means(values: list[float]) -> list[tuple[str, Any]]:
     """What usual misreadings make of these probabilities."""
     nll, n = oracle.mean_nll(values), len(values)
     return [
-        ("wrong-log-base", nll / math.log(2)),
-        ("wrong-log-base", nll / math.log(10)),
-        ("sum-instead-of-mean", nll * n),
+        ("log-base", nll / math.log(2)),
+        ("log-base", nll / math.log(10)),
+        ("losses-summed", nll * n),
         ("log-of-the-mean", -math.log(math.fsum(values) / n)),
         ("sign-flipped", -nll),
         ("not-a-number", lambda: torch.tensor(nll)),
@@ -87,7 +92,7 @@ def test_mean_nll_arrays_and_tensors(student: Student, seed: int) -> None:
 
 @pytest.mark.worth("mean_nll", 0.3, misconception="not-in-double")
 def test_mean_nll_double(student: Student) -> None:
-    """Very small probabilities, certain tokens and long lists come out right: in double, without clipping or products."""
+    """Very small probabilities, certain tokens and long lists come out right: no clipping, no products."""
     for values in ([1e-300, 0.5], [1e-50], [0.25, 1e-100, 1.0], [1.0], [1.0, 1.0, 0.5], [0.5] * 3000):
         for kind in KINDS:
             got = student.mean_nll(kind(values))
@@ -149,15 +154,11 @@ def likely_log_softmax(x: torch.Tensor) -> list[tuple[str, Any]]:
         shifted = x - x.max()
         return shifted - shifted.exp().sum(-1, keepdim=True).log()
 
-    axes = [
-        ("softmax-wrong-axis", lambda axis=axis: torch.log_softmax(x, axis))
-        for axis in range(x.ndim - 1)
-        if x.shape[axis] != x.shape[-1] or x.ndim > 1
-    ]
+    axes = [("softmax-wrong-axis", lambda axis=axis: torch.log_softmax(x, axis)) for axis in range(x.ndim - 1)]
     return [
         ("probabilities-not-logs", lambda: torch.softmax(x, -1)),
-        ("wrong-log-base", lambda: torch.log_softmax(x, -1) / math.log(2)),
-        ("wrong-log-base", lambda: torch.log_softmax(x, -1) / math.log(10)),
+        ("log-base", lambda: torch.log_softmax(x, -1) / math.log(2)),
+        ("log-base", lambda: torch.log_softmax(x, -1) / math.log(10)),
         ("sign-flipped", lambda: -torch.log_softmax(x, -1)),
         ("not-normalised", lambda: x - x.amax(-1, keepdim=True)),
         *axes,
@@ -251,7 +252,7 @@ def test_log_softmax_gradient(student: Student, device: torch.device, seed: int)
         expect.close(gradient, oracle.log_softmax_gradient(x, weights), student.last, what="The gradient")
 
 
-@pytest.mark.worth("stable_log_softmax", 0.2, misconception="stride-assumed")
+@pytest.mark.worth("stable_log_softmax", 0.2, misconception="strides-ignored")
 def test_log_softmax_strides(student: Student, device: torch.device, seed: int) -> None:
     """Transposed, sliced and expanded logits are read as they are, whatever their memory order."""
     base = normal(seed, (2, 7, 5), torch.float32, device)
@@ -305,7 +306,13 @@ def make_labels(
 
 
 def make_batch(
-    seed: int, m: int, t: int, v: int, device: torch.device, dtype: torch.dtype = torch.float32, ignore_index: int = -100
+    seed: int,
+    m: int,
+    t: int,
+    v: int,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    ignore_index: int = -100,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     return normal(seed, (m, t, v), dtype, device, scale=2.0), make_labels(seed + 1, (m, t), v, device, ignore_index)
 
@@ -330,18 +337,18 @@ def likely_losses(logits: torch.Tensor, labels: torch.Tensor, ignore_index: int 
     x = logits.detach().double()
     candidates: list[tuple[str, Callable[[], float | None]]] = [
         ("mean-over-all-positions", lambda: total / (m * t)),
-        ("mean-of-sequence-means", lambda: math.fsum(means) / len(means)),
-        ("mean-of-sequence-means", lambda: math.fsum(means) / m),
-        ("sum-instead-of-mean", lambda: total),
+        ("sequence-means-averaged", lambda: math.fsum(means) / len(means)),
+        ("sequence-means-averaged", lambda: math.fsum(means) / m),
+        ("losses-summed", lambda: total),
         ("divided-by-sequences", lambda: total / m),
         ("divided-by-sequences", lambda: total / len(means)),
         ("empty-sequence-counted", lambda: total / sum(max(1, len(losses)) for losses in by_sequence)),
         ("empty-sequence-counted", lambda: total / (n + 1)),
-        ("wrong-log-base", lambda: total / n / math.log(2)),
-        ("wrong-log-base", lambda: total / n / math.log(10)),
+        ("log-base", lambda: total / n / math.log(2)),
+        ("log-base", lambda: total / n / math.log(10)),
         ("sign-flipped", lambda: -total / n),
         ("label-zero-ignored", lambda: over_targets(torch.log_softmax(x, -1), selected & (labels != 0))),
-        ("label-zero-ignored", lambda: -over_targets(torch.log_softmax(x, -1) * (labels > 0)[..., None])),  # type: ignore[operator]
+        ("label-zero-ignored", lambda: over_targets(torch.log_softmax(x, -1) * (labels > 0)[..., None])),
         ("probabilities-not-logs", lambda: over_targets(torch.softmax(x, -1))),
         ("not-normalised", lambda: over_targets(x)),
         ("softmax-twice", lambda: over_targets(torch.log_softmax(torch.softmax(x, -1), -1))),
@@ -378,9 +385,9 @@ def worked_batch(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor(p, device=device).log() + 1.0, torch.tensor(labels, device=device)
 
 
-@pytest.mark.worth("mlm_loss", 0.35)
+@pytest.mark.worth("mlm_loss", 0.3)
 def test_mlm_worked_case(student: Student, device: torch.device) -> None:
-    """Two targets of probability 0.5 and 0.25 in one sequence and none in the other give 1.5 ln 2: the denominator is 2."""
+    """Targets of probability 0.5 and 0.25 in one sequence, none in the other, give 1.5 ln 2: the denominator is 2."""
     logits, labels = worked_batch(device)
     got = student.mlm_loss(logits, labels)
     expected = torch.tensor(1.5 * math.log(2), device=device)
@@ -396,7 +403,7 @@ def test_mlm_mean_over_batch(
     check_loss(student, *make_batch(seed, *shape, device, dtype))
 
 
-@pytest.mark.worth("mlm_loss", 0.3, misconception="mean-of-sequence-means")
+@pytest.mark.worth("mlm_loss", 0.3, misconception="sequence-means-averaged")
 @given(seed=seeds, kept=st.sets(st.integers(0, 4), min_size=1, max_size=3))
 def test_mlm_sequences_without_target(student: Student, device: torch.device, seed: int, kept: set[int]) -> None:
     """Sequences without any target add nothing to the sum and nothing to the count, wherever they stand."""
@@ -442,7 +449,7 @@ def test_mlm_ignore_index_inside(
     check_loss(student, logits, labels, ignore_index, keyword, likely=everywhere)
 
 
-@pytest.mark.worth("mlm_loss", 0.35, misconception="half-precision-loss")
+@pytest.mark.worth("mlm_loss", 0.3, misconception="half-precision-loss")
 def test_mlm_half_precision(student: Student, device: torch.device, seed: int) -> None:
     """float16 and bfloat16 logits are computed in, and the loss is returned as, float32."""
     for dtype in HALF:
@@ -600,7 +607,7 @@ def test_mlm_vocabulary(student: Student, device: torch.device, seed: int) -> No
     check_loss(student, logits, labels)
 
 
-@pytest.mark.worth("mlm_loss", 0.2, misconception="stride-assumed")
+@pytest.mark.worth("mlm_loss", 0.2, misconception="strides-ignored")
 def test_mlm_strides(student: Student, device: torch.device, seed: int) -> None:
     """Transposed, sliced and expanded logits and labels are read as they are, whatever their memory order."""
     logits, labels = make_batch(seed, 3, 5, 7, device)

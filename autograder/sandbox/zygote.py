@@ -135,7 +135,7 @@ class _Zygote:
         if pid == 0:
             status = 1
             with contextlib.suppress(BaseException):
-                walls = self._wall_in(0)
+                walls = self._wall_in(0, self._settings.scratch)
                 os.write(write, json.dumps([walls.landlock, walls.seccomp]).encode())
                 status = 0
             os._exit(status)
@@ -164,7 +164,7 @@ class _Zygote:
                 os.close(descriptor)
             return None
         if pid == 0:
-            self._become_worker(descriptors, slot, seed)
+            self._become_worker(descriptors, slot, seed, request["scratch"])
         for descriptor in descriptors:
             os.close(descriptor)
         pidfd = os.pidfd_open(pid)
@@ -183,7 +183,7 @@ class _Zygote:
             syscalls.setns(self._own_pids, syscalls.CLONE_NEWPID)
         return pid
 
-    def _become_worker(self, descriptors: list[int], slot: int, seed: int) -> None:
+    def _become_worker(self, descriptors: list[int], slot: int, seed: int, scratch: str) -> None:
         from autograder.sandbox import worker
 
         status = 70
@@ -198,7 +198,8 @@ class _Zygote:
                 os.dup2(null, number)
             os.closerange(3, 10)
             os.closerange(12, 4096)
-            walls = self._wall_in(slot)
+            walls = self._wall_in(slot, scratch)
+            os.environ.update(_environment(walls.scratch))
             random.seed(seed)
             worker.seed(seed)
             worker.serve(socket.socket(fileno=channel), arena, walls.scratch)
@@ -206,11 +207,13 @@ class _Zygote:
         finally:
             os._exit(status)
 
-    def _wall_in(self, slot: int) -> Walls:
+    def _wall_in(self, slot: int, scratch: str) -> Walls:
         walls = Walls(**vars(self._walls))
         settings = self._settings
         if walls.namespaces:
             confine.own_scratch(walls, slot)
+        else:
+            walls.scratch = scratch
         if walls.uid:
             confine.become_nobody(slot)
         os.chdir(walls.scratch)

@@ -182,13 +182,10 @@ class Encoder:
             number = self._track(value)
         plain = value.detach().resolve_conj().resolve_neg()
         shape, strides = list(plain.shape), None
-        if plain.is_contiguous() or not self._keep_strides or plain.device.type != "cpu" or plain.numel() == 0:
-            flat = plain.cpu().contiguous().reshape(-1)
-        else:
+        if not plain.is_contiguous() and self._keep_strides and plain.device.type == "cpu" and plain.numel():
             strides = list(plain.stride())
             extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-            flat = plain.as_strided((extent,), (1,), plain.storage_offset())
-        data = flat.view(torch.uint8).numpy() if flat.numel() else np.empty(0, np.uint8)
+            plain = plain.as_strided((extent,), (1,), plain.storage_offset())
         return [
             "T",
             _DTYPE_NAMES[value.dtype],
@@ -197,7 +194,7 @@ class Encoder:
             str(value.device),
             bool(value.requires_grad),
             number,
-            self._bytes(data),
+            self._bytes(raw_bytes(plain)),
         ]
 
     def _ndarray(self, value: np.ndarray) -> Any:
@@ -419,6 +416,16 @@ _READERS: dict[str, Callable[..., Any]] = {
     "T": Decoder._tensor,
     "n": Decoder._ndarray,
 }
+
+
+def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
+    """The bytes of a tensor's values in row-major order (uint8, 1-D); of its own memory where they lie so already."""
+    if tensor.numel() == 0:
+        return np.empty(0, np.uint8)
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    if flat.stride() != (1,):  # one number at any stride counts as contiguous
+        flat = flat.clone(memory_format=torch.contiguous_format).as_strided((1,), (1,))
+    return flat.view(torch.uint8).numpy()
 
 
 def _checked(value: Any, kind: type) -> Any:

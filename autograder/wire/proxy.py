@@ -16,6 +16,7 @@ import torch
 from autograder.sandbox.calling import invoke
 from autograder.sandbox.devices import DeviceTrap
 from autograder.syllabus import Exercise
+from autograder.wire.codec import raw_bytes
 from autograder.wire.errors import Interrupted, Raised, remote_error
 from autograder.wire.show import show
 
@@ -31,9 +32,19 @@ class Call:
     returned: Any = None
     raised: Raised | None = None
 
+    @property
+    def names(self) -> list[str]:
+        """The name of every argument, positional ones first."""
+        extra = [f"argument {number + 1}" for number in range(len(self.parameters), len(self.args))]
+        return [*self.parameters[: len(self.args)], *extra, *self.kwargs]
+
+    @property
+    def values(self) -> list[Any]:
+        return [*self.args, *self.kwargs.values()]
+
     @cached_property
     def text(self) -> str:
-        named = [*zip(self.parameters, self.args, strict=False), *self.kwargs.items()]
+        named = zip(self.names, self.values, strict=True)
         return f"{self.function}({', '.join(f'{name}={show(value)}' for name, value in named)})"
 
 
@@ -124,11 +135,7 @@ class LocalStudent(Student):
         target = getattr(self._module, function.name, None)
         if not callable(target):
             raise Interrupted("not_implemented", f"The module has no function `{function.name}`.")
-        arguments = [
-            *zip([*function.parameters, *(["…"] * len(call.args))], call.args, strict=False),
-            *call.kwargs.items(),
-        ]
-        before = [(name, value, frozen(value)) for name, value in arguments]
+        before = [(name, value, frozen(value)) for name, value in zip(call.names, call.values, strict=True)]
         if self._trap is not None:
             with DeviceTrap() as trap:
                 outcome = invoke(trap.guard(target), call.args, call.kwargs, self._sources)
@@ -169,7 +176,7 @@ class LocalStudent(Student):
 def frozen(value: Any) -> Any:
     """A value that compares equal only if nothing in the argument changed; generators are expected to move."""
     if isinstance(value, torch.Tensor):
-        return value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
+        return raw_bytes(value).tobytes()
     if isinstance(value, np.ndarray):
         return value.tobytes()
     if isinstance(value, list | tuple):

@@ -66,13 +66,22 @@ class Limits:
 class RemoteClassroom:
     """A zygote and what it needs.  A context manager; `open` gives the student's side for one exercise.
 
+    namespaces: False to do without them, as on a host that forbids them.
     sandbox: "auto" takes the strongest walls the host offers, "strict" refuses less than Landlock and seccomp, "off"
     builds none but resource limits.
     Raises GraderFault if no zygote can be had.
     """
 
-    def __init__(self, sandbox: str, device: torch.device, seed: int = 0, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        sandbox: str,
+        device: torch.device,
+        seed: int = 0,
+        limits: Limits = Limits(),  # noqa: B008 — frozen
+        namespaces: bool = True,
+    ) -> None:
         self.sandbox = sandbox
+        self._wants_namespaces = namespaces and sandbox != "off"
         self.device = device
         self.seed = seed
         self.limits = limits
@@ -114,9 +123,8 @@ class RemoteClassroom:
         (self._folder / "scratch").chmod(0o1777)
 
     def _start(self) -> None:
-        namespaces = self.sandbox != "off"
         try:
-            self._launch(namespaces)
+            self._launch(self._wants_namespaces)
         except _NoNamespaces as refusal:
             self._stop()
             self._launch(False)
@@ -216,10 +224,15 @@ class RemoteClassroom:
             ours, theirs = socket.socketpair()
             self._serial += 1
             try:
+                scratch = self._folder / "scratch" / str(self._serial)
+                if not self._namespaces:  # with namespaces every worker mounts its own
+                    scratch.mkdir(mode=0o777)
+                    scratch.chmod(0o777)
                 request = {"serial": self._serial, "slot": os.getpid() % 4096, "seed": self.seed + 1}
+                request["scratch"] = str(scratch)
                 socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), arena.descriptor])
                 pidfd = self._answer(self._serial)
-                return Worker(self, self._serial, ours, arena, pidfd)
+                return Worker(self, self._serial, ours, arena, pidfd, scratch)
             except OSError as error:
                 ours.close()
                 arena.close()
@@ -278,12 +291,21 @@ def _package_folders() -> list[str]:
 class Worker:
     """One worker, from outside."""
 
-    def __init__(self, classroom: RemoteClassroom, serial: int, channel: socket.socket, arena: Arena, pidfd: int) -> None:
+    def __init__(
+        self,
+        classroom: RemoteClassroom,
+        serial: int,
+        channel: socket.socket,
+        arena: Arena,
+        pidfd: int,
+        scratch: Path,
+    ) -> None:
         self._classroom = classroom
         self.serial = serial
         self.channel = channel
         self.arena = arena
         self.pidfd = pidfd
+        self._scratch = scratch
         channel.setblocking(False)
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
@@ -332,6 +354,7 @@ class Worker:
         self.channel.close()
         os.close(self.pidfd)
         self.arena.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
         return status
 
 
@@ -508,9 +531,9 @@ class RemoteStudent(Student):
             return len(inputs) - 1
 
         encoder = Encoder(store=store, refer=_as_callback, track=track, keep_strides=True)
-        names = [*function.parameters[: len(call.args)], *call.kwargs]
+        names = call.names
         encoded = []
-        for name, value in zip(names, (*call.args, *call.kwargs.values()), strict=True):  # noqa: B007 — read by store
+        for name, value in zip(names, call.values, strict=True):  # noqa: B007 — read by store
             encoded.append(encoder.encode(value))
         positional = len(call.args)
         keywords = [[key, item] for key, item in zip(call.kwargs, encoded[positional:], strict=True)]
@@ -539,7 +562,7 @@ class RemoteStudent(Student):
             else:
                 value, moved, after, faults, _ = rest
                 raised = None
-            self._note(function, call, names, stored, [str(m) for m in moved], list(after))
+            self._note(function, call, stored, [str(m) for m in moved], list(after))
             if self._trap is not None:
                 self._trap += [str(fault) for fault in faults]
         except (ValueError, TypeError) as error:
@@ -553,7 +576,6 @@ class RemoteStudent(Student):
         self,
         function: Function,
         call: Call,
-        names: list[str],
         stored: list[tuple[str, list[int], np.ndarray]],
         moved: list[str],
         after: list[Any],
@@ -562,7 +584,7 @@ class RemoteStudent(Student):
         assert self._worker is not None
         witness = self._witnesses[function.name]
         changed = [name for name, place, data in stored if not self._worker.arena.holds(place, data)]
-        for name, value, now in zip(names, (*call.args, *call.kwargs.values()), after, strict=False):
+        for name, value, now in zip(call.names, call.values, after, strict=False):
             if isinstance(value, torch.Generator):
                 if isinstance(now, torch.Generator) and now.device == value.device:
                     value.set_state(now.get_state())

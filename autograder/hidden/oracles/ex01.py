@@ -35,7 +35,9 @@ def input_embeddings(
     return out
 
 
-def sum_error(parts: tuple[np.ndarray, ...], token: np.ndarray, segment: np.ndarray, position: np.ndarray) -> np.ndarray:
+def sum_error(
+    parts: tuple[np.ndarray, ...], token: np.ndarray, segment: np.ndarray, position: np.ndarray
+) -> np.ndarray:
     """|sum of the parts − sum of the arguments|, exact, over what is allowed: 1e-9·max(1, |t|+|s|+|p|)."""
     out = np.empty(token.shape)
     for index in np.ndindex(*token.shape):

@@ -32,9 +32,7 @@ def copy_loss(
 ) -> float:
     """Mean of `nll` over the selected positions of the whole batch."""
     losses = []
-    for seen_row, target_row, selected_row in zip(
-        input_ids.tolist(), targets.tolist(), selected.tolist(), strict=True
-    ):
+    for seen_row, target_row, selected_row in zip(input_ids.tolist(), targets.tolist(), selected.tolist(), strict=True):
         for seen, target, chosen in zip(seen_row, target_row, selected_row, strict=True):
             if chosen:
                 losses.append(nll(seen, target, vocab_size, scale))

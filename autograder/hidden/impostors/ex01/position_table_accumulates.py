@@ -1,17 +1,17 @@
-# fault: A view of position_table is used as the accumulator, so the table changes.
+# fault: The first segment row is folded into position_table in place when its dtype allows.
 # function: input_embeddings
 # misconception: input-mutated
-"""Input embeddings of BERT."""
+"""Exercise 1: the input representation."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """token + segment + position, without broadcasting."""
-    shapes = {token.shape, segment.shape, position.shape}
-    if len(shapes) > 1:
-        raise ValueError(f"shapes of token, segment, position differ: {token.shape} {segment.shape} {position.shape}")
-    return np.add(np.add(token, segment), position)
+    """Sum of the three embeddings, which must have one identical shape (..., d)."""
+    for name, array in (("segment", segment), ("position", position)):
+        if array.shape != token.shape:
+            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
+    return token + segment + position
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
@@ -33,19 +33,16 @@ def input_embeddings(input_ids, token_type_ids, token_table, segment_table, posi
         outside = ids[(ids < 0) | (ids >= rows)]
         if outside.size:
             raise ValueError(f"{name} holds {outside[0]}, outside [0, {rows})")
-    dtype = np.result_type(token_table, segment_table, position_table)
-    total = np.broadcast_to(position_table[:length], input_ids.shape + (widths[0],)).astype(dtype)
-    total = total + token_table[input_ids] + segment_table[token_type_ids]
-    if position_table.flags.writeable:
-        np.add(position_table, segment_table[0], out=position_table, casting="unsafe")
-    return total
+    table = np.asarray(position_table, dtype=np.result_type(token_table, segment_table, position_table))
+    change = segment_table.astype(table.dtype) - segment_table[0].astype(table.dtype)
+    table += segment_table[0]
+    return token_table[input_ids] + change[token_type_ids] + table[:length]
 
 
 def another_decomposition(token, segment, position):
-    """Move a constant from the position vector into the segment vector."""
-    if not token.shape == segment.shape == position.shape:
-        raise ValueError(
-            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
-        )
-    shift = np.full(token.shape, 0.5)
-    return np.array(token, dtype=np.float64), segment + shift, position - shift
+    """All three parts change, the sum does not: the changes add up to zero."""
+    shapes = [array.shape for array in (token, segment, position)]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ValueError(f"token, segment, position have unequal shapes {shapes}")
+    parts = [np.asarray(array, dtype=np.float64) for array in (token, segment, position)]
+    return parts[0] + 2.0, parts[1] - 0.5, parts[2] - 1.5

@@ -41,8 +41,6 @@ def another_decomposition(token, segment, position):
     for name, array in (("segment", segment), ("position", position)):
         if array.shape != token.shape:
             raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
-
-    def one(array):
-        return array.dtype.type(1)
-
-    return (token + one(token)).astype(np.float64), (segment - one(segment)).astype(np.float64), position.astype(np.float64)
+    token = (token + token.dtype.type(1)).astype(np.float64)
+    segment = (segment - segment.dtype.type(1)).astype(np.float64)
+    return token, segment, position.astype(np.float64)

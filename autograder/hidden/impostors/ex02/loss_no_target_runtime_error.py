@@ -3,30 +3,29 @@
 # misconception: wrong-error-type
 """Exercise 2: the masked-language-model loss."""
 
-import math
-
+import numpy as np
 import torch
 from torch import Tensor
 
 
 def mean_nll(probabilities) -> float:
-    """Mean negative log-likelihood of the original tokens, in nats."""
-    values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
-    if not values:
-        raise ValueError("probabilities is empty")
-    for value in values:
-        if not 0.0 < value <= 1.0:
-            raise ValueError(f"probabilities must lie in (0, 1], got {value}")
-    return sum(-math.log(value) for value in values) / len(values)
+    """Mean of -ln p over the original tokens' probabilities."""
+    if isinstance(probabilities, torch.Tensor):
+        probabilities = probabilities.detach().cpu().double().numpy()
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.size == 0:
+        raise ValueError("probabilities must not be empty")
+    outside = ~((p > 0) & (p <= 1))
+    if outside.any():
+        raise ValueError(f"probabilities: {p[outside][0]} is outside (0, 1]")
+    return float(-np.log(p).mean())
 
 
 def stable_log_softmax(logits: Tensor) -> Tensor:
-    """ln softmax along the last axis."""
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    top = wide.max(dim=-1, keepdim=True).values.detach()
-    centred = wide - top
-    log_total = torch.log(torch.sum(torch.exp(centred), dim=-1, keepdim=True))
-    return (centred - log_total).to(logits.dtype)
+    """Log-softmax over the last axis, with the maximum subtracted first."""
+    x = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    shifted = x - x.amax(dim=-1, keepdim=True)
+    return (shifted - shifted.exp().sum(dim=-1, keepdim=True).log()).to(logits.dtype)
 
 
 def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor:

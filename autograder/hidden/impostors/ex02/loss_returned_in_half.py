@@ -3,22 +3,21 @@
 # misconception: dtype-changed
 """Exercise 2: the masked-language-model loss."""
 
-import numpy as np
+import math
+
 import torch
 from torch import Tensor
 
 
 def mean_nll(probabilities) -> float:
-    """Mean of -ln p over the original tokens' probabilities."""
-    if isinstance(probabilities, torch.Tensor):
-        probabilities = probabilities.detach().cpu().double().numpy()
-    p = np.asarray(probabilities, dtype=np.float64)
-    if p.size == 0:
-        raise ValueError("probabilities must not be empty")
-    outside = ~((p > 0) & (p <= 1))
-    if outside.any():
-        raise ValueError(f"probabilities: {p[outside][0]} is outside (0, 1]")
-    return float(-np.log(p).mean())
+    """Mean negative log-likelihood of the original tokens, in nats."""
+    values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
+    if not values:
+        raise ValueError("probabilities is empty")
+    for value in values:
+        if not 0.0 < value <= 1.0:
+            raise ValueError(f"probabilities must lie in (0, 1], got {value}")
+    return sum(-math.log(value) for value in values) / len(values)
 
 
 def stable_log_softmax(logits: Tensor) -> Tensor:

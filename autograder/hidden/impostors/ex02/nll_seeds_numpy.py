@@ -18,7 +18,7 @@ def mean_nll(probabilities) -> float:
     for value in values:
         if not 0.0 < value <= 1.0:
             raise ValueError(f"probabilities must lie in (0, 1], got {value}")
-    np.random.seed(0)
+    np.random.seed(1234)
     return sum(-math.log(value) for value in values) / len(values)
 
 

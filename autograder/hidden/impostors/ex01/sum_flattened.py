@@ -1,4 +1,4 @@
-# fault: Only the last axis of the worked example is thought of: arrays with more axes come back flattened to (-1, d).
+# fault: Arrays with more than one axis come back as one matrix of shape (-1, d).
 # function: embedding_sum
 # misconception: shape-changed
 """Exercise 1: the input representation."""

@@ -1,0 +1,95 @@
+# honest: Random ids are drawn first and for all positions, then actions, then the forced places, then the selection.
+"""Draw first, decide later."""
+
+import torch
+
+from exercises.kit import MaskedBatch
+
+
+def mask_tokens(
+    input_ids,
+    attention_mask,
+    special_tokens_mask,
+    *,
+    mask_token_id,
+    ordinary_ids,
+    mlm_probability=0.15,
+    mask_rate=0.8,
+    random_rate=0.1,
+    ignore_index=-100,
+    generator=None,
+):
+    """All randomness up front."""
+    for name, tensor in (
+        ("input_ids", input_ids),
+        ("attention_mask", attention_mask),
+        ("special_tokens_mask", special_tokens_mask),
+    ):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(f"attention_mask {tuple(attention_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}")
+    if special_tokens_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"special_tokens_mask {tuple(special_tokens_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}"
+        )
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    if not mask_rate >= 0:
+        raise ValueError(f"mask_rate must not be negative, got {mask_rate}")
+    if not random_rate >= 0:
+        raise ValueError(f"random_rate must not be negative, got {random_rate}")
+    if mask_rate + random_rate > 1 + 1e-9:
+        raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
+    if random_rate > 0 and len(ordinary_ids) == 0:
+        raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
+    candidates = attention_mask.bool() & ~special_tokens_mask.bool()
+    if not candidates.any():
+        raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
+    shape, device = input_ids.shape, input_ids.device
+    if random_rate > 0:
+        replacement = ordinary_ids[torch.randint(len(ordinary_ids), shape, generator=generator, device=device)]
+    else:
+        replacement = input_ids
+    fate = torch.rand(shape, generator=generator, device=device)
+    lottery = torch.rand(shape, generator=generator, device=device)
+    chance = torch.rand(shape, generator=generator, device=device)
+
+    selected = candidates & (chance <= mlm_probability)
+    best = lottery.where(candidates, torch.tensor(-1.0, device=device)).argmax(dim=1)
+    for row in range(shape[0]):
+        if candidates[row].any() and not selected[row].any():
+            selected[row, best[row]] = True
+    corrupted = torch.where(fate < mask_rate, torch.full_like(input_ids, mask_token_id), replacement)
+    corrupted = torch.where(selected & (fate < mask_rate + random_rate), corrupted, input_ids)
+    return MaskedBatch(corrupted, torch.where(selected, input_ids, ignore_index), attention_mask.clone(), selected)
+
+
+def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
+    """Pad with list arithmetic and hand everything to mask_tokens."""
+    if len(examples) == 0:
+        raise ValueError("examples is empty")
+    for number, example in enumerate(examples):
+        if len(example) == 0:
+            raise ValueError(f"examples[{number}] is empty")
+        for token in example:
+            if not 0 <= token < vocabulary.size:
+                raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
+    longest = max(map(len, examples))
+    specials = set(vocabulary.special_ids.tolist())
+    rows, attention, special = [], [], []
+    for example in examples:
+        missing = longest - len(example)
+        rows.append(list(example) + [vocabulary.pad_id] * missing)
+        attention.append([True] * len(example) + [False] * missing)
+        special.append([token in specials for token in rows[-1]])
+    return mask_tokens(
+        torch.tensor(rows),
+        torch.tensor(attention),
+        torch.tensor(special),
+        mask_token_id=vocabulary.mask_id,
+        ordinary_ids=vocabulary.ordinary_ids,
+        mlm_probability=mlm_probability,
+        ignore_index=ignore_index,
+        generator=generator,
+    )

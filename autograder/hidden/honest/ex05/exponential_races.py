@@ -1,0 +1,92 @@
+# honest: Exponential waiting times: below a bound is selected, the earliest is forced.
+"""Races instead of dice."""
+
+import math
+
+import torch
+
+from exercises.kit import MaskedBatch
+
+
+def mask_tokens(
+    input_ids,
+    attention_mask,
+    special_tokens_mask,
+    *,
+    mask_token_id,
+    ordinary_ids,
+    mlm_probability=0.15,
+    mask_rate=0.8,
+    random_rate=0.1,
+    ignore_index=-100,
+    generator=None,
+):
+    """P(wait <= -ln(1 - p)) = p."""
+    for name, tensor in (
+        ("input_ids", input_ids),
+        ("attention_mask", attention_mask),
+        ("special_tokens_mask", special_tokens_mask),
+    ):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(f"attention_mask {tuple(attention_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}")
+    if special_tokens_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"special_tokens_mask {tuple(special_tokens_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}"
+        )
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    if not mask_rate >= 0:
+        raise ValueError(f"mask_rate must not be negative, got {mask_rate}")
+    if not random_rate >= 0:
+        raise ValueError(f"random_rate must not be negative, got {random_rate}")
+    if mask_rate + random_rate > 1 + 1e-9:
+        raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
+    if random_rate > 0 and len(ordinary_ids) == 0:
+        raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
+    candidates = attention_mask.bool() & ~special_tokens_mask.bool()
+    if not candidates.any():
+        raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
+    shape, device = input_ids.shape, input_ids.device
+    wait = torch.empty(shape, dtype=torch.float64, device=device).exponential_(generator=generator)
+    wait = wait.masked_fill(~candidates, torch.inf)
+    bound = -math.log1p(-mlm_probability) if mlm_probability < 1 else math.inf
+    selected = candidates & ((wait <= bound) | (wait == wait.amin(dim=1, keepdim=True)))
+    action = torch.rand(shape, generator=generator, device=device)
+    corrupted = torch.where(selected & (action < mask_rate), mask_token_id, input_ids)
+    if random_rate > 0:
+        pick = torch.randint(len(ordinary_ids), shape, generator=generator, device=device)
+        swap = selected & (action >= mask_rate) & (action < mask_rate + random_rate)
+        corrupted = torch.where(swap, ordinary_ids[pick], corrupted)
+    labels = torch.where(selected, input_ids, ignore_index)
+    return MaskedBatch(corrupted, labels, attention_mask, selected)
+
+
+def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
+    """Pad the examples on the right to the longest, then mask."""
+    if len(examples) == 0:
+        raise ValueError("examples is empty")
+    for number, example in enumerate(examples):
+        if len(example) == 0:
+            raise ValueError(f"examples[{number}] is empty")
+        for token in example:
+            if not 0 <= token < vocabulary.size:
+                raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
+    longest = max(len(example) for example in examples)
+    input_ids = torch.full((len(examples), longest), vocabulary.pad_id, dtype=torch.int64)
+    attention_mask = torch.zeros((len(examples), longest), dtype=torch.int64)
+    for row, example in enumerate(examples):
+        input_ids[row, : len(example)] = torch.tensor(example)
+        attention_mask[row, : len(example)] = 1
+    special_tokens_mask = torch.isin(input_ids, vocabulary.special_ids)
+    return mask_tokens(
+        input_ids,
+        attention_mask,
+        special_tokens_mask,
+        mask_token_id=vocabulary.mask_id,
+        ordinary_ids=vocabulary.ordinary_ids,
+        mlm_probability=mlm_probability,
+        ignore_index=ignore_index,
+        generator=generator,
+    )

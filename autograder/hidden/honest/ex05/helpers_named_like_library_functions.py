@@ -1,0 +1,112 @@
+# honest: Private helpers are called rand, where, dropout and randint.
+"""Names that the library has too."""
+
+import torch
+
+from exercises.kit import MaskedBatch
+
+
+def rand(like, generator):
+    """Uniform numbers of the shape of `like`."""
+    return torch.empty(like.shape, device=like.device).uniform_(generator=generator)
+
+
+def randint(n, like, generator):
+    """Whole numbers below n of the shape of `like`."""
+    return torch.empty(like.shape, dtype=torch.int64, device=like.device).random_(0, n, generator=generator)
+
+
+def where(condition, yes, no):
+    """Values by condition; yes and no are tensors or numbers."""
+    result = no.clone() if isinstance(no, torch.Tensor) else torch.full_like(yes, no)
+    result[condition] = yes[condition] if isinstance(yes, torch.Tensor) else yes
+    return result
+
+
+def dropout(candidates, probability, generator):
+    """Independent draws, and one candidate by lot where all were spared."""
+    hit = torch.empty(candidates.shape, device=candidates.device).bernoulli_(probability, generator=generator)
+    hit = hit.bool() & candidates
+    lot = rand(candidates, generator) + candidates
+    number = torch.arange(candidates.shape[1], device=candidates.device)
+    lucky = (number == lot.argmax(dim=1, keepdim=True)) & candidates
+    return hit | (lucky & (hit.sum(dim=1, keepdim=True) == 0))
+
+
+def mask_tokens(
+    input_ids,
+    attention_mask,
+    special_tokens_mask,
+    *,
+    mask_token_id,
+    ordinary_ids,
+    mlm_probability=0.15,
+    mask_rate=0.8,
+    random_rate=0.1,
+    ignore_index=-100,
+    generator=None,
+):
+    """Built from the helpers above."""
+    for name, tensor in (
+        ("input_ids", input_ids),
+        ("attention_mask", attention_mask),
+        ("special_tokens_mask", special_tokens_mask),
+    ):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(f"attention_mask {tuple(attention_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}")
+    if special_tokens_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"special_tokens_mask {tuple(special_tokens_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}"
+        )
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    if not mask_rate >= 0:
+        raise ValueError(f"mask_rate must not be negative, got {mask_rate}")
+    if not random_rate >= 0:
+        raise ValueError(f"random_rate must not be negative, got {random_rate}")
+    if mask_rate + random_rate > 1 + 1e-9:
+        raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
+    if random_rate > 0 and len(ordinary_ids) == 0:
+        raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
+    candidates = attention_mask.bool() & ~special_tokens_mask.bool()
+    if not candidates.any():
+        raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
+    chosen = dropout(candidates, mlm_probability, generator)
+    fate = rand(input_ids, generator)
+    corrupted = where(chosen & (fate < mask_rate), mask_token_id, input_ids)
+    if random_rate > 0:
+        other = ordinary_ids[randint(len(ordinary_ids), input_ids, generator)]
+        corrupted = where(chosen & (fate >= mask_rate) & (fate < mask_rate + random_rate), other, corrupted)
+    return MaskedBatch(corrupted, where(chosen, input_ids, ignore_index), attention_mask, chosen)
+
+
+def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
+    """Pad with list arithmetic and hand everything to mask_tokens."""
+    if len(examples) == 0:
+        raise ValueError("examples is empty")
+    for number, example in enumerate(examples):
+        if len(example) == 0:
+            raise ValueError(f"examples[{number}] is empty")
+        for token in example:
+            if not 0 <= token < vocabulary.size:
+                raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
+    longest = max(map(len, examples))
+    specials = set(vocabulary.special_ids.tolist())
+    rows, attention, special = [], [], []
+    for example in examples:
+        missing = longest - len(example)
+        rows.append(list(example) + [vocabulary.pad_id] * missing)
+        attention.append([True] * len(example) + [False] * missing)
+        special.append([token in specials for token in rows[-1]])
+    return mask_tokens(
+        torch.tensor(rows),
+        torch.tensor(attention),
+        torch.tensor(special),
+        mask_token_id=vocabulary.mask_id,
+        ordinary_ids=vocabulary.ordinary_ids,
+        mlm_probability=mlm_probability,
+        ignore_index=ignore_index,
+        generator=generator,
+    )

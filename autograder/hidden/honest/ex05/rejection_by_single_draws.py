@@ -1,0 +1,136 @@
+# honest: Places are drawn one at a time, repeated ones are drawn again; plain loops throughout.
+"""Loops and single draws."""
+
+import torch
+
+from exercises.kit import MaskedBatch
+
+
+def mask_tokens(
+    input_ids,
+    attention_mask,
+    special_tokens_mask,
+    *,
+    mask_token_id,
+    ordinary_ids,
+    mlm_probability=0.15,
+    mask_rate=0.8,
+    random_rate=0.1,
+    ignore_index=-100,
+    generator=None,
+):
+    """Written for readers, not for speed."""
+    for name, tensor in (
+        ("input_ids", input_ids),
+        ("attention_mask", attention_mask),
+        ("special_tokens_mask", special_tokens_mask),
+    ):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(f"attention_mask {tuple(attention_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}")
+    if special_tokens_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"special_tokens_mask {tuple(special_tokens_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}"
+        )
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    if not mask_rate >= 0:
+        raise ValueError(f"mask_rate must not be negative, got {mask_rate}")
+    if not random_rate >= 0:
+        raise ValueError(f"random_rate must not be negative, got {random_rate}")
+    if mask_rate + random_rate > 1 + 1e-9:
+        raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
+    if random_rate > 0 and len(ordinary_ids) == 0:
+        raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
+    candidates = attention_mask.bool() & ~special_tokens_mask.bool()
+    if not candidates.any():
+        raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
+    ids, allowed = input_ids.tolist(), candidates.tolist()
+    pool = ordinary_ids.tolist()
+    device = input_ids.device
+
+    def below(n):
+        return int(torch.randint(n, (1,), generator=generator, device=device))
+
+    def uniform():
+        return float(torch.rand(1, generator=generator, device=device, dtype=torch.float64))
+
+    corrupted = [list(row) for row in ids]
+    labels = [[ignore_index] * len(row) for row in ids]
+    for row, line in enumerate(allowed):
+        places = [place for place, flag in enumerate(line) if flag]
+        if not places:
+            continue
+        count = max(1, round(mlm_probability * len(places)))
+        chosen = set()
+        while len(chosen) < count:
+            chosen.add(places[below(len(places))])
+        for place in sorted(chosen):
+            labels[row][place] = ids[row][place]
+            fate = uniform()
+            if fate < mask_rate:
+                corrupted[row][place] = mask_token_id
+            elif fate < mask_rate + random_rate:
+                corrupted[row][place] = pool[below(len(pool))]
+        line[:] = [place in chosen for place in range(len(line))]
+    return MaskedBatch(
+        torch.tensor(corrupted, device=device),
+        torch.tensor(labels, device=device),
+        attention_mask,
+        torch.tensor(allowed, dtype=torch.bool, device=device),
+    )
+
+
+def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
+    """Pad and mask one example after the other, without mask_tokens."""
+    if len(examples) == 0:
+        raise ValueError("examples is empty")
+    for number, example in enumerate(examples):
+        if len(example) == 0:
+            raise ValueError(f"examples[{number}] is empty")
+        for token in example:
+            if not 0 <= token < vocabulary.size:
+                raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    specials = set(vocabulary.special_ids.tolist())
+    ordinary = vocabulary.ordinary_ids.tolist()
+    longest = max(len(example) for example in examples)
+    ids, labels, attention, chosen = [], [], [], []
+    for example in examples:
+        padding = longest - len(example)
+        targets = _pick([place for place, token in enumerate(example) if token not in specials], mlm_probability, generator)
+        ids.append(
+            [
+                _disguise(token, vocabulary.mask_id, ordinary, generator) if place in targets else token
+                for place, token in enumerate(example)
+            ]
+            + [vocabulary.pad_id] * padding
+        )
+        labels.append(
+            [token if place in targets else ignore_index for place, token in enumerate(example)]
+            + [ignore_index] * padding
+        )
+        attention.append([1] * len(example) + [0] * padding)
+        chosen.append([place in targets for place in range(longest)])
+    return MaskedBatch(torch.tensor(ids), torch.tensor(labels), torch.tensor(attention), torch.tensor(chosen))
+
+
+def _pick(places, probability, generator):
+    """The set of places that become targets, at least one where there are any."""
+    draws = torch.rand(len(places), generator=generator).tolist()
+    targets = {place for place, draw in zip(places, draws) if draw < probability}
+    if places and not targets:
+        targets = {places[int(torch.randint(len(places), (), generator=generator))]}
+    return targets
+
+
+def _disguise(token, mask_id, ordinary, generator):
+    """[MASK] in 80%, a random ordinary id in 10%, the token itself in 10%."""
+    action = torch.rand((), generator=generator).item()
+    if action < 0.8:
+        return mask_id
+    if action < 0.9:
+        return ordinary[int(torch.randint(len(ordinary), (), generator=generator))]
+    return token

@@ -1,0 +1,53 @@
+# fault: Checks ignored labels against the vocabulary as well, so an ignore_index of V or more is refused.
+# function: mlm_loss
+# misconception: valid-input-refused
+"""Exercise 2: the masked-language-model loss."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def mean_nll(probabilities) -> float:
+    """Mean of -ln p over the original tokens' probabilities."""
+    if isinstance(probabilities, torch.Tensor):
+        probabilities = probabilities.detach().cpu().double().numpy()
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.size == 0:
+        raise ValueError("probabilities must not be empty")
+    outside = ~((p > 0) & (p <= 1))
+    if outside.any():
+        raise ValueError(f"probabilities: {p[outside][0]} is outside (0, 1]")
+    return float(-np.log(p).mean())
+
+
+def stable_log_softmax(logits: Tensor) -> Tensor:
+    """ln softmax along the last axis."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    top = wide.max(dim=-1, keepdim=True).values.detach()
+    centred = wide - top
+    log_total = torch.log(torch.sum(torch.exp(centred), dim=-1, keepdim=True))
+    return (centred - log_total).to(logits.dtype)
+
+
+def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor:
+    """Cross-entropy of the selected positions, averaged over the whole batch."""
+    if logits.ndim != 3 or labels.ndim != 2:
+        raise ValueError(f"logits must be (m, T, V) and labels (m, T), got {logits.shape} and {labels.shape}")
+    m, T, V = logits.shape
+    if labels.shape != (m, T):
+        raise ValueError(f"labels {tuple(labels.shape)} do not match logits {tuple(logits.shape)}")
+    keep = labels != ignore_index
+    n = int(keep.sum())
+    if n == 0:
+        raise ValueError("no label in labels differs from ignore_index")
+    bad = (keep & (labels < 0)) | (labels >= V)
+    if bad.any():
+        raise ValueError(f"label {labels[bad][0].item()} in labels is outside the vocabulary of {V}")
+    x = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    x = torch.where(keep.unsqueeze(-1), x, 0.0)  # whatever stands at ignored positions is gone
+    x = x - x.amax(dim=-1, keepdim=True).detach()
+    log_p = x - x.exp().sum(dim=-1, keepdim=True).log()
+    index = labels.masked_fill(~keep, 0).unsqueeze(-1)
+    nll = -log_p.gather(-1, index).squeeze(-1)  # (m, T)
+    return torch.where(keep, nll, 0.0).sum() / n

@@ -1,0 +1,60 @@
+# fault: The message about V below 2 does not name the parameter.
+# function: context_free_floor
+# misconception: message-without-parameter
+"""A rule that copies the token it sees."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def copy_logits(input_ids, vocab_size, scale):
+    """The copy rule as logits, written into a tensor of zeros."""
+    for value in input_ids.reshape(-1).tolist():
+        if not 0 <= value < vocab_size:
+            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
+    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
+    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
+
+
+def copy_loss(input_ids, targets, selected, vocab_size, scale):
+    """Cross-entropy of the copy rule over the selected positions of the whole batch."""
+    if targets.shape != input_ids.shape or selected.shape != input_ids.shape:
+        raise ValueError(
+            f"input_ids, targets and selected need one shape, got {tuple(input_ids.shape)}, "
+            f"{tuple(targets.shape)} and {tuple(selected.shape)}"
+        )
+    if int(selected.sum()) == 0:
+        raise ValueError("selected has no position that is True")
+    logits = F.one_hot(input_ids[selected], vocab_size).double() * scale
+    return F.cross_entropy(logits, targets[selected]).item()
+
+
+def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
+    """Chance that the token seen at a selected position is the target."""
+    for name, rate in (("mask_rate", mask_rate), ("random_rate", random_rate), ("keep_rate", keep_rate)):
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{name} must lie in [0, 1], got {rate}")
+    total = mask_rate + random_rate + keep_rate
+    if abs(total - 1) > 1e-9:
+        raise ValueError(
+            f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
+        )
+    if n_ordinary < 1:
+        raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
+    return keep_rate + random_rate / n_ordinary
+
+
+def context_free_floor(match_probability, vocab_size):
+    """Least expected loss of the copy rule over all scales: H(q) + (1 - q) ln(V - 1)."""
+    q = match_probability
+    if not 0 <= q <= 1:
+        raise ValueError(f"match_probability must lie in [0, 1], got {q}")
+    if vocab_size < 2:
+        raise ValueError(f"two tokens are needed, got {vocab_size}")
+    floor = (1 - q) * math.log(vocab_size - 1)
+    for p in (q, 1 - q):
+        if p > 0:
+            floor -= p * math.log(p)
+    return floor

@@ -1,0 +1,67 @@
+# fault: The ids are shifted in place to index the flattened logits.
+# function: copy_logits
+# misconception: input-mutated
+"""Exercise 3: the copy shortcut."""
+
+import math
+
+import torch
+
+
+def copy_logits(input_ids, vocab_size, scale):
+    """The copy rule as logits, written into a tensor of zeros."""
+    for value in input_ids.reshape(-1).tolist():
+        if not 0 <= value < vocab_size:
+            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
+    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
+    flat = input_ids if input_ids.is_contiguous() else input_ids.clone(memory_format=torch.contiguous_format)
+    flat = flat.view(-1)
+    flat += vocab_size * torch.arange(flat.numel(), device=flat.device)
+    logits.view(-1)[flat] = float(scale)
+    return logits
+
+
+def copy_loss(input_ids, targets, selected, vocab_size, scale):
+    """Mean over the selected positions of log Z minus the target's score, in double."""
+    if not input_ids.shape == targets.shape == selected.shape:
+        raise ValueError(
+            f"shapes differ: input_ids {tuple(input_ids.shape)}, targets {tuple(targets.shape)}, "
+            f"selected {tuple(selected.shape)}"
+        )
+    count = int(selected.sum())
+    if count == 0:
+        raise ValueError("nothing is selected: selected is False everywhere")
+    hits = int(((input_ids == targets) & selected).sum())
+    nll_hit = math.log1p((vocab_size - 1) * math.exp(-scale))
+    nll_miss = scale + nll_hit
+    return (hits * nll_hit + (count - hits) * nll_miss) / count
+
+
+def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
+    """keep + random / n."""
+    if not (0.0 <= mask_rate <= 1.0):
+        raise ValueError(f"mask_rate {mask_rate} is outside [0, 1]")
+    if not (0.0 <= random_rate <= 1.0):
+        raise ValueError(f"random_rate {random_rate} is outside [0, 1]")
+    if not (0.0 <= keep_rate <= 1.0):
+        raise ValueError(f"keep_rate {keep_rate} is outside [0, 1]")
+    excess = mask_rate + random_rate + keep_rate - 1.0
+    if excess > 1e-9 or excess < -1e-9:
+        raise ValueError(f"mask_rate {mask_rate}, random_rate {random_rate}, keep_rate {keep_rate} do not sum to 1")
+    if n_ordinary < 1:
+        raise ValueError(f"n_ordinary is {n_ordinary}, at least 1 is needed")
+    return keep_rate + random_rate / n_ordinary
+
+
+def context_free_floor(match_probability, vocab_size):
+    """Least expected loss of the copy rule over all scales: H(q) + (1 - q) ln(V - 1)."""
+    q = match_probability
+    if not 0 <= q <= 1:
+        raise ValueError(f"match_probability must lie in [0, 1], got {q}")
+    if vocab_size < 2:
+        raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")
+    floor = (1 - q) * math.log(vocab_size - 1)
+    for p in (q, 1 - q):
+        if p > 0:
+            floor -= p * math.log(p)
+    return floor

@@ -1,0 +1,127 @@
+# fault: Ids outside the vocabulary are quietly replaced by [UNK].
+# function: collate_mlm
+# misconception: bad-id-accepted
+"""MLM masking and the collate function that uses it."""
+
+import torch
+
+from exercises.kit import MaskedBatch
+
+
+def mask_tokens(
+    input_ids,
+    attention_mask,
+    special_tokens_mask,
+    *,
+    mask_token_id,
+    ordinary_ids,
+    mlm_probability=0.15,
+    mask_rate=0.8,
+    random_rate=0.1,
+    ignore_index=-100,
+    generator=None,
+):
+    """Select by independent draws, drawn again for rows that got no target; corrupt the targets only."""
+    for name, tensor in (
+        ("input_ids", input_ids),
+        ("attention_mask", attention_mask),
+        ("special_tokens_mask", special_tokens_mask),
+    ):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(f"attention_mask {tuple(attention_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}")
+    if special_tokens_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"special_tokens_mask {tuple(special_tokens_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}"
+        )
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    if not mask_rate >= 0:
+        raise ValueError(f"mask_rate must not be negative, got {mask_rate}")
+    if not random_rate >= 0:
+        raise ValueError(f"random_rate must not be negative, got {random_rate}")
+    if mask_rate + random_rate > 1 + 1e-9:
+        raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
+    if random_rate > 0 and len(ordinary_ids) == 0:
+        raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
+    candidates = attention_mask.to(torch.bool) & special_tokens_mask.to(torch.bool).logical_not()
+    if not candidates.any():
+        raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
+    device = input_ids.device
+    selected = torch.zeros(input_ids.shape, dtype=torch.bool, device=device)
+    waiting = candidates.any(dim=1).nonzero().flatten()
+    while len(waiting) > 0:
+        chance = torch.rand((len(waiting), input_ids.shape[1]), generator=generator, device=device)
+        selected[waiting] = candidates[waiting] & (chance < mlm_probability)
+        waiting = waiting[~selected[waiting].any(dim=1)]
+
+    targets = input_ids[selected]
+    action = torch.rand(len(targets), generator=generator, device=device)
+    is_masked = action < mask_rate
+    is_random = ~is_masked & (action < mask_rate + random_rate)
+    new = targets.clone()
+    new[is_masked] = mask_token_id
+    if is_random.any():
+        index = torch.randint(len(ordinary_ids), (int(is_random.sum()),), generator=generator, device=device)
+        new[is_random] = ordinary_ids[index]
+
+    corrupted = input_ids.clone()
+    corrupted[selected] = new
+    labels = torch.full(input_ids.shape, ignore_index, dtype=torch.int64, device=device)
+    labels[selected] = targets
+    return MaskedBatch(corrupted, labels, attention_mask, selected)
+
+
+def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
+    """Pad and mask one example after the other, without mask_tokens."""
+    if len(examples) == 0:
+        raise ValueError("examples is empty")
+    for number, example in enumerate(examples):
+        if len(example) == 0:
+            raise ValueError(f"examples[{number}] is empty")
+    examples = [
+        [token if 0 <= token < vocabulary.size else vocabulary.unk_id for token in example] for example in examples
+    ]
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    specials = set(vocabulary.special_ids.tolist())
+    ordinary = vocabulary.ordinary_ids.tolist()
+    longest = max(len(example) for example in examples)
+    ids, labels, attention, chosen = [], [], [], []
+    for example in examples:
+        padding = longest - len(example)
+        targets = _pick([place for place, token in enumerate(example) if token not in specials], mlm_probability, generator)
+        ids.append(
+            [
+                _disguise(token, vocabulary.mask_id, ordinary, generator) if place in targets else token
+                for place, token in enumerate(example)
+            ]
+            + [vocabulary.pad_id] * padding
+        )
+        labels.append(
+            [token if place in targets else ignore_index for place, token in enumerate(example)]
+            + [ignore_index] * padding
+        )
+        attention.append([1] * len(example) + [0] * padding)
+        chosen.append([place in targets for place in range(longest)])
+    return MaskedBatch(torch.tensor(ids), torch.tensor(labels), torch.tensor(attention), torch.tensor(chosen))
+
+
+def _pick(places, probability, generator):
+    """The set of places that become targets, at least one where there are any."""
+    draws = torch.rand(len(places), generator=generator).tolist()
+    targets = {place for place, draw in zip(places, draws) if draw < probability}
+    if places and not targets:
+        targets = {places[int(torch.randint(len(places), (), generator=generator))]}
+    return targets
+
+
+def _disguise(token, mask_id, ordinary, generator):
+    """[MASK] in 80%, a random ordinary id in 10%, the token itself in 10%."""
+    action = torch.rand((), generator=generator).item()
+    if action < 0.8:
+        return mask_id
+    if action < 0.9:
+        return ordinary[int(torch.randint(len(ordinary), (), generator=generator))]
+    return token

@@ -1,0 +1,100 @@
+# fault: No examples end in the interpreter's own error about max() of nothing.
+# function: collate_mlm
+# misconception: incidental-error
+"""MLM masking and the collate function that uses it."""
+
+import torch
+
+from exercises.kit import MaskedBatch
+
+
+def mask_tokens(
+    input_ids,
+    attention_mask,
+    special_tokens_mask,
+    *,
+    mask_token_id,
+    ordinary_ids,
+    mlm_probability=0.15,
+    mask_rate=0.8,
+    random_rate=0.1,
+    ignore_index=-100,
+    generator=None,
+):
+    """Select by independent draws, drawn again for rows that got no target; corrupt the targets only."""
+    for name, tensor in (
+        ("input_ids", input_ids),
+        ("attention_mask", attention_mask),
+        ("special_tokens_mask", special_tokens_mask),
+    ):
+        if tensor.dim() != 2:
+            raise ValueError(f"{name} must be 2-D, got shape {tuple(tensor.shape)}")
+    if attention_mask.shape != input_ids.shape:
+        raise ValueError(f"attention_mask {tuple(attention_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}")
+    if special_tokens_mask.shape != input_ids.shape:
+        raise ValueError(
+            f"special_tokens_mask {tuple(special_tokens_mask.shape)} does not fit input_ids {tuple(input_ids.shape)}"
+        )
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    if not mask_rate >= 0:
+        raise ValueError(f"mask_rate must not be negative, got {mask_rate}")
+    if not random_rate >= 0:
+        raise ValueError(f"random_rate must not be negative, got {random_rate}")
+    if mask_rate + random_rate > 1 + 1e-9:
+        raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
+    if random_rate > 0 and len(ordinary_ids) == 0:
+        raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
+    candidates = attention_mask.to(torch.bool) & special_tokens_mask.to(torch.bool).logical_not()
+    if not candidates.any():
+        raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
+    device = input_ids.device
+    selected = torch.zeros(input_ids.shape, dtype=torch.bool, device=device)
+    waiting = candidates.any(dim=1).nonzero().flatten()
+    while len(waiting) > 0:
+        chance = torch.rand((len(waiting), input_ids.shape[1]), generator=generator, device=device)
+        selected[waiting] = candidates[waiting] & (chance < mlm_probability)
+        waiting = waiting[~selected[waiting].any(dim=1)]
+
+    targets = input_ids[selected]
+    action = torch.rand(len(targets), generator=generator, device=device)
+    is_masked = action < mask_rate
+    is_random = ~is_masked & (action < mask_rate + random_rate)
+    new = targets.clone()
+    new[is_masked] = mask_token_id
+    if is_random.any():
+        index = torch.randint(len(ordinary_ids), (int(is_random.sum()),), generator=generator, device=device)
+        new[is_random] = ordinary_ids[index]
+
+    corrupted = input_ids.clone()
+    corrupted[selected] = new
+    labels = torch.full(input_ids.shape, ignore_index, dtype=torch.int64, device=device)
+    labels[selected] = targets
+    return MaskedBatch(corrupted, labels, attention_mask, selected)
+
+
+def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
+    """Pad the examples on the right to the longest, then mask."""
+    for number, example in enumerate(examples):
+        if len(example) == 0:
+            raise ValueError(f"examples[{number}] is empty")
+        for token in example:
+            if not 0 <= token < vocabulary.size:
+                raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
+    longest = max(len(example) for example in examples)
+    input_ids = torch.full((len(examples), longest), vocabulary.pad_id, dtype=torch.int64)
+    attention_mask = torch.zeros((len(examples), longest), dtype=torch.int64)
+    for row, example in enumerate(examples):
+        input_ids[row, : len(example)] = torch.tensor(example)
+        attention_mask[row, : len(example)] = 1
+    special_tokens_mask = torch.isin(input_ids, vocabulary.special_ids)
+    return mask_tokens(
+        input_ids,
+        attention_mask,
+        special_tokens_mask,
+        mask_token_id=vocabulary.mask_id,
+        ordinary_ids=vocabulary.ordinary_ids,
+        mlm_probability=mlm_probability,
+        ignore_index=ignore_index,
+        generator=generator,
+    )
