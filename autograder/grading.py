@@ -44,11 +44,15 @@ hypothesis.settings.register_profile(
 
 @dataclass(frozen=True)
 class Work:
-    """A student's work on one exercise, ready to be loaded.  refused: why it cannot be, in a sentence, or None."""
+    """A student's work on one exercise, ready to be loaded.
+
+    refused: why it cannot be, in a sentence, or None.  verdict: what a refusal counts as.
+    """
 
     exercise: Exercise
     parts: tuple[Part, ...]
     refused: str | None = None
+    verdict: Verdict = "crashed"
 
 
 @dataclass(frozen=True)
@@ -228,7 +232,7 @@ class _Checks:
     def _exercise(self, work: Work, items: list[pytest.Item]) -> ExerciseReport:
         done: dict[str, Check] = {}
         if work.refused is not None:
-            done = {item.name: _check(item, "crashed", work.refused) for item in items}
+            done = {item.name: _check(item, work.verdict, work.refused) for item in items}
         else:
             try:
                 with self._opener(work) as student:

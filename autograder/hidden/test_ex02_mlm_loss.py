@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from autograder.hidden import expect
 from autograder.hidden.oracles import ex02 as oracle
-from autograder.hidden.strategies import normal, seeds, sizes
+from autograder.hidden.strategies import integers, normal, seeds, sizes
 from autograder.wire.proxy import Student
 
 NAN, INF = math.nan, math.inf
@@ -79,15 +79,14 @@ def test_mean_nll_lists(student: Student, values: list[float], kind: type) -> No
 def test_mean_nll_arrays_and_tensors(student: Student, seed: int) -> None:
     """Arrays and tensors of any floating dtype and stride are taken as they are, in double precision."""
     values = np.random.default_rng(seed).uniform(0.02, 0.98, size=22)
-    for array_dtype, dtype in (
-        (np.float64, torch.float64),
-        (np.float32, torch.float32),
-        (np.float16, torch.float16),
-    ):
-        array, tensor = values.astype(array_dtype), torch.tensor(values).to(dtype)
-        for given_ in (array, tensor, array[::2], tensor[1::3]):
-            stored = [float(p) for p in given_.tolist()]
-            expect.close(student.mean_nll(given_), oracle.mean_nll(stored), student.last, likely=likely_means(stored))
+    arrays = [values.astype(dtype) for dtype in (np.float64, np.float32, np.float16)]
+    tensors = [torch.tensor(values).to(dtype) for dtype in (torch.float64, torch.float32, *HALF)]
+    learned = torch.tensor(values, requires_grad=True)
+    strided = [*(x[::2] for x in arrays), arrays[0][::-1], *(x[1::3] for x in tensors)]
+    for probabilities in (*arrays, *tensors, *strided, learned):
+        stored = [float(p) for p in probabilities.tolist()]
+        got = student.mean_nll(probabilities)
+        expect.close(got, oracle.mean_nll(stored), student.last, likely=likely_means(stored))
 
 
 @pytest.mark.worth("mean_nll", 0.3, misconception="not-in-double")
@@ -266,8 +265,10 @@ def test_log_softmax_strides(student: Student, device: torch.device, seed: int) 
 
 @pytest.mark.worth("stable_log_softmax", 0.15, misconception="exp-overflow")
 def test_log_softmax_vocabulary(student: Student, device: torch.device, seed: int) -> None:
-    """A vocabulary of BERT's size, 30,522 tokens, works like a small one."""
+    """Vocabularies of BERT's size, 30,522 tokens, and of 70,001 tokens in float16 work like small ones."""
     check_log_softmax(student, normal(seed, (2, 30_522), torch.float32, device, scale=5.0))
+    # float16 ends at 65,504: there the sum of the exponentials of this row has no place
+    check_log_softmax(student, normal(seed, (70_001,), torch.float16, device, scale=0.125))
 
 
 @pytest.mark.worth("stable_log_softmax", 0.1)
@@ -459,6 +460,8 @@ def test_mlm_half_precision(student: Student, device: torch.device, seed: int) -
         logits = torch.tensor([[[top, -top, 0.0], [0.5, 1.5, -1.0]]], dtype=dtype, device=device)
         for label in (0, 1, 2):
             check_loss(student, logits, torch.tensor([[label, 1]], device=device))
+        # 2051 targets: a count that neither dtype can hold
+        check_loss(student, normal(seed, (7, 293, 2), dtype, device), integers(seed, (7, 293), 0, 2, device))
 
 
 def with_junk(logits: torch.Tensor, labels: torch.Tensor, ignore_index: int, kind: str) -> torch.Tensor:
@@ -695,6 +698,8 @@ def test_mlm_refuses_shapes(student: Student, device: torch.device, seed: int) -
         ((15, 7), (3, 5)),
         ((3, 5, 7, 2), (3, 5)),
         ((3, 7, 5), (3, 5)),
+        ((1, 5, 7), (3, 5)),
+        ((3, 1, 7), (3, 5)),
     ):
         wrong_logits = normal(seed, logits_shape, torch.float32, device)
         wrong_labels = torch.ones(labels_shape, dtype=torch.int64, device=device)

@@ -1,0 +1,245 @@
+"""What a worker can reach: each probe is student code that tries something and says how far it came."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import autograder
+from autograder.grading import Work
+from autograder.sandbox import confine
+from autograder.sandbox.loading import Part
+from autograder.syllabus import EXERCISES
+from autograder.wire.errors import GraderFault, Interrupted
+from autograder.wire.remote import Limits, RemoteClassroom
+
+ROOT = Path(autograder.__file__).parents[1]
+LIMITS = Limits(load_cpu=5, check_cpu=5, check_wall=15)
+
+PRELUDE = """
+import errno, gc, os, resource, signal, socket, sys, threading, ctypes
+def tried(action):
+    try: return ["done", repr(action())[:200]]
+    except BaseException as error: return ["refused", type(error).__name__ + ": " + str(error)[:100]]
+"""
+
+#: name: the expression that `embedding_sum` evaluates; exercise 1, where nothing is off limits
+PROBES = {
+    "read a file of the grader's": "open(secret).read()",
+    "list the folder of the grader's": "os.listdir(os.path.dirname(secret))",
+    "read the hidden checks": "open(root + '/autograder/hidden/expect.py').read()",
+    "import the hidden checks": "__import__('autograder.hidden.expect')",
+    "import the solutions": "__import__('solutions.ex01_input_embeddings')",
+    "import the grader": "__import__('autograder.grading')",
+    "read the password file": "open('/etc/passwd').read()",
+    "look at the grader's process": "os.listdir(f'/proc/{pid}')",
+    "read its own process": "open('/proc/self/environ').read()",
+    "write beside the kit": "open(os.path.dirname(sys.modules['exercises.kit'].__file__) + '/x.py', 'w')",
+    "write into site-packages": "open(os.path.dirname(sys.modules['torch'].__file__) + '/x.py', 'w')",
+    "write to shared memory": "open('/dev/shm/x', 'w')",
+    "write to /tmp": "open('/tmp/x', 'w')",
+    "make a symbolic link out and read it": "(os.symlink(secret, 'link'), open('link').read())",
+    "TCP": "socket.create_connection(('127.0.0.1', port), 2)",
+    "UDP": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', port))",
+    "IPv6": "socket.socket(socket.AF_INET6)",
+    "an abstract Unix socket": "socket.socket(socket.AF_UNIX).connect('\\0' + 'grader-test')",
+    "netlink": "socket.socket(socket.AF_NETLINK)",
+    "fork": "os.fork()",
+    "run a program": "os.execv(sys.executable, ['python'])",
+    "a subprocess": "__import__('subprocess').run(['/bin/true'])",
+    "signal the grader": "os.kill(pid, 0)",
+    "signal the parent": "os.kill(os.getppid(), 0) if os.getppid() else 1 / 0",
+    "signal its group": "os.kill(0, signal.SIGCONT)",
+    "signal everybody": "os.kill(-1, signal.SIGCONT)",
+    "trace the grader": "syscall(101, 16, pid, 0, 0)",
+    "read the grader's memory": "syscall(310, pid, 0, 0, 0, 0, 0)",
+    "a new namespace": "syscall(272, 0x10000000)",
+    "mount": "syscall(165, b'none', b'/scratch', b'tmpfs', 0, 0)",
+    "io_uring": "syscall(425, 1, ctypes.create_string_buffer(120))",
+    "bpf": "syscall(321, 0, 0, 0)",
+    "another's limits": "resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1))",
+    "a file of 40 MB": "open('big', 'wb').write(bytes(40 * 2**20))",
+    "a raised limit": "resource.setrlimit(resource.RLIMIT_CPU, (10**6, 10**6))",
+    "100 descriptors": "[os.open('/dev/null', 0) for _ in range(100)]",
+    "become root": "os.setuid(0)",
+}
+#: what a host without namespaces cannot refuse
+ONLY_FULL = {"signal its group"}
+ALLOWED = {
+    "scratch files": "(open('x', 'w').write('y'), open('x').read(), os.remove('x'))",
+    "threads": "[t.start() or t.join() for t in [threading.Thread(target=len, args=('x',)) for _ in range(4)]]",
+    "two threads of PyTorch": "(torch.set_num_threads(2), torch.randn(300, 300) @ torch.randn(300, 300))[1].shape",
+    "autograd": "torch.randn(3, requires_grad=True).exp().sum().backward()",
+    "a layer": "torch.nn.TransformerEncoderLayer(8, 2)(torch.randn(1, 3, 8)).sum().backward()",
+    "late imports": "__import__('statistics').mean([1, 2])",
+    "late imports of PyTorch": "__import__('torch.optim.swa_utils')",
+    "temporary files": "__import__('tempfile').TemporaryFile().write(b'x')",
+    "the kit": "__import__('exercises.kit').kit.Vocabulary(9, 1, 2, 3, 4, 5).special_ids.tolist()",
+    "signal itself": "os.kill(os.getpid(), 0)",
+}
+
+
+def probe_code(probes: dict[str, str]) -> str:
+    branches = "\n".join(
+        f"    if name == {name!r}: return tried(lambda: {expression})" for name, expression in probes.items()
+    )
+    return (
+        PRELUDE
+        + textwrap.dedent("""
+            import torch
+            def syscall(number, *arguments):
+                libc = ctypes.CDLL(None, use_errno=True)
+                if libc.syscall(number, *arguments) < 0: raise OSError(ctypes.get_errno(), "refused")
+                return "done"
+        """)
+        + f"def embedding_sum(name, secret, root, pid, port):\n{branches}\n"
+    )
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind("\0grader-test")
+        abstract.listen()
+        yield server.getsockname()[1]
+
+
+def run_probes(room: RemoteClassroom, probes: dict[str, str], secret: Path) -> dict[str, str]:
+    found = {}
+    work = Work(EXERCISES[1], (Part("student.py", probe_code(probes)),))
+    with listening() as port, room.open(work) as student:
+        for name in probes:
+            student.begin_check("embedding_sum")
+            try:
+                outcome, detail = student.embedding_sum(name, str(secret), str(ROOT), os.getpid(), port)
+            except Interrupted as ended:
+                outcome, detail = "refused", ended.message
+            if outcome == "done":
+                found[name] = detail
+    return found
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret.txt"
+    path.write_text("the right answers")
+    return path
+
+
+def test_full_confinement_refuses_everything(secret: Path) -> None:
+    with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS) as room:
+        if not room.level.startswith("full"):
+            pytest.skip(f"this host offers no more than: {room.level}")
+        assert room.level == "full"
+        assert run_probes(room, PROBES, secret) == {}
+        assert set(run_probes(room, ALLOWED, secret)) == set(ALLOWED)
+
+
+def test_partial_confinement_refuses_nearly_everything(secret: Path) -> None:
+    """Landlock and seccomp without namespaces, as on a host that forbids them."""
+    with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS, namespaces=False) as room:
+        if not room.level.startswith("partial"):
+            pytest.skip(f"this host offers no more than: {room.level}")
+        assert set(run_probes(room, PROBES, secret)) - ONLY_FULL <= ({"become root"} if os.getuid() == 0 else set())
+        assert set(run_probes(room, ALLOWED, secret)) == set(ALLOWED)
+
+
+def test_bare_means_bare_and_says_so(secret: Path) -> None:
+    """Without walls the probes get through: the probes themselves work."""
+    with RemoteClassroom("off", torch.device("cpu"), limits=LIMITS) as room:
+        assert room.level == "bare"
+        found = run_probes(room, {k: v for k, v in PROBES.items() if "file of the" in k or k in ("TCP", "UDP")}, secret)
+        assert set(found) == {"read a file of the grader's", "TCP", "UDP"}
+
+
+def test_strict_refuses_a_bare_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = RemoteClassroom("strict", torch.device("cpu"), limits=LIMITS)
+    monkeypatch.setattr(RemoteClassroom, "_launch", lambda self, _: (
+        setattr(self, "_level", "bare"), setattr(self, "_missing", ["Landlock"]), setattr(self, "_namespaces", False)
+    ))
+    with pytest.raises(GraderFault, match="--sandbox strict.*Landlock"), room:
+        pass
+
+
+UNPRIVILEGED = """
+set -e
+python_home="$1"; scratch="$2"; shift 2
+mkdir -p "$scratch/home"
+case "$python_home" in /root/*)
+    mount --bind /root "$scratch/home"; mount -t tmpfs -o mode=755 tmpfs /root
+    mkdir -p "$python_home"; mount --bind "$scratch/home/${python_home#/root/}" "$python_home";;
+esac
+exec setpriv --reuid 54321 --regid 54321 --clear-groups --no-new-privs "$@"
+"""
+
+
+def test_an_unprivileged_user_gets_full_confinement_too(tmp_path: Path) -> None:
+    """Run the first test of this file again as a user without rights, where root runs these tests."""
+    if os.getuid() != 0:
+        pytest.skip("these tests already run as an unprivileged user")
+    if shutil.which("setpriv") is None or shutil.which("unshare") is None:
+        pytest.skip("util-linux is not installed")
+    tmp_path.chmod(0o755)
+    for folder in list(tmp_path.parents)[:2]:
+        folder.chmod(0o755)
+    target = f"{__file__}::test_full_confinement_refuses_everything"
+    pytest_call = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-c", os.devnull, target]
+    home = tmp_path / "own"
+    home.mkdir(mode=0o777)
+    home.chmod(0o777)
+    done = subprocess.run(
+        ["unshare", "-m", "bash", "-c", UNPRIVILEGED, "bash", sys.base_prefix, str(tmp_path), *pytest_call],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(ROOT),
+             "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_installed_packages_of_ours_are_left_out_of_the_view(tmp_path: Path) -> None:
+    """A wheel puts solutions and hidden checks into site-packages: the worker may read all else there."""
+    site = tmp_path / "lib" / "site-packages"
+    for name in ("solutions", "autograder", "exercises", "torch"):
+        (site / name).mkdir(parents=True)
+    view = confine.View([str(tmp_path / "lib")], [str(site)])
+    assert confine.readable_paths(view) == [str(site / "torch")]
+
+
+def test_no_submission_sees_what_an_earlier_one_left() -> None:
+    leave = "def mean_nll(p): open('left', 'w').write('x'); return 1"
+    look = "import os\ndef mean_nll(p): return [os.listdir('.'), os.listdir(os.environ['TMPDIR'])]"
+    for namespaces in (True, False):
+        with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS, namespaces=namespaces) as room:
+            for code, expected in ((leave, 1), (look, [[], []])):
+                with room.open(Work(EXERCISES[2], (Part("student.py", code),))) as student:
+                    student.begin_check("mean_nll")
+                    assert student.mean_nll([0.5]) == expected
+
+
+def test_the_environment_of_a_worker_is_scrubbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "geheim-4711")
+    code = """
+        import os, gc, ctypes
+        def mean_nll(p):
+            return [dict(os.environ), [o for o in gc.get_objects() if isinstance(o, (str, bytes)) and 'geheim' in repr(o)]]
+    """
+    with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS) as room:
+        with room.open(Work(EXERCISES[2], (Part("student.py", textwrap.dedent(code)),))) as student:
+            student.begin_check("mean_nll")
+            environment, objects = student.mean_nll([0.5])
+    assert "GITHUB_TOKEN" not in environment
+    assert "geheim" not in repr(environment)
+    assert len(environment) < 20
