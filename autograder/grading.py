@@ -232,7 +232,7 @@ class _Checks:
     def _exercise(self, work: Work, items: list[pytest.Item]) -> ExerciseReport:
         done: dict[str, Check] = {}
         if work.refused is not None:
-            done = {item.name: _check(item, work.verdict, work.refused) for item in items}
+            done = {item.name: _check(item, Ending(work.verdict, work.refused)) for item in items}
         else:
             try:
                 with self._opener(work) as student:
@@ -242,7 +242,7 @@ class _Checks:
                         done[item.name] = self._check(item, following, student, done)
             except Interrupted as interruption:
                 done = {
-                    item.name: done.get(item.name) or _check(item, interruption.verdict, interruption.message)
+                    item.name: done.get(item.name) or _check(item, Ending(interruption.verdict, interruption.message))
                     for item in items
                 }
             finally:
@@ -261,24 +261,27 @@ class _Checks:
     ) -> Check:
         needs = worth(item).needs
         if needs is not None and done[needs].verdict != "passed":
-            return _check(item, "skipped", f"Not run, because “{done[needs].title}” did not pass.")
-        self._error = None
+            return _check(item, Ending("skipped", f"Not run, because “{done[needs].title}” did not pass."))
         started = time.perf_counter()
+        ending = self._run(item, following, student)
+        if ending.verdict == "grader_error":  # a fault of ours may be one of the moment: once more, on a new worker
+            ending = self._run(item, following, student)
+        return _check(item, ending, time.perf_counter() - started)
+
+    def _run(self, item: pytest.Item, following: pytest.Item | None, student: Student) -> Ending:
+        self._error = None
         calls = student.calls
         student.begin_check(worth(item).function)
         try:
             reports = runtestprotocol(item, nextitem=following, log=False)
         finally:
             student.end_check()
-        seconds = time.perf_counter() - started
-        error = self._error
+        if self._error is not None:
+            return judge(self._error, student, student.calls > calls, worth(item).misconception)
         broken = [report for report in reports if report.failed]
-        if error is None and broken:
-            return _check(item, "grader_error", f"The check itself failed at {broken[0].when}.", "", seconds)
-        if error is None:
-            return _check(item, "passed", "", "", seconds)
-        verdict, message, hint = judge(error, student, student.calls > calls, worth(item).misconception)
-        return _check(item, verdict, message, hint, seconds)
+        if broken:
+            return Ending("grader_error", f"The check itself failed at {broken[0].when}.")
+        return Ending("passed")
 
 
 @dataclass(frozen=True)
@@ -306,22 +309,34 @@ def title(item: pytest.Item) -> str:
     return " ".join(text.strip().split("\n\n")[0].split())
 
 
-def _check(item: pytest.Item, verdict: Verdict, message: str, hint: str = "", seconds: float = 0.0) -> Check:
+def _check(item: pytest.Item, ending: Ending, seconds: float = 0.0) -> Check:
     points = worth(item).points
+    entry = catalogue()[ending.misconception] if ending.misconception is not None else None
+    explained = f"{ending.message}\n{entry.title}: {entry.explanation}" if entry else ending.message
     return Check(
         id=item.name,
         title=title(item),
-        verdict=verdict,
-        points=points if verdict == "passed" else 0,
+        verdict=ending.verdict,
+        points=points if ending.verdict == "passed" else 0,
         max_points=points,
-        message=plain_text(message),
-        hint=plain_text(hint),
+        message=plain_text(explained),
+        hint=plain_text(entry.hint if entry else ""),
         seconds=round(seconds, 4),
+        misconception=ending.misconception,
     )
 
 
-def judge(error: BaseException, student: Student, called: bool, default: str | None) -> tuple[Verdict, str, str]:
-    """Verdict, message and hint for what ended a check.
+@dataclass(frozen=True)
+class Ending:
+    """How a check ended.  misconception: an id of the catalogue that explains a failure."""
+
+    verdict: Verdict
+    message: str = ""
+    misconception: str | None = None
+
+
+def judge(error: BaseException, student: Student, called: bool, default: str | None) -> Ending:
+    """What ended a check, as a verdict.
 
     called: whether the check had called the submission: only then can the submission be the cause.
     default: the misconception to name where the check found none.
@@ -329,30 +344,24 @@ def judge(error: BaseException, student: Student, called: bool, default: str | N
     if isinstance(error, hypothesis.errors.Flaky):
         inner = [e for e in getattr(error, "exceptions", ()) if isinstance(e, Wrong | RemoteError | Interrupted)]
         if inner:
-            verdict, message, hint = judge(inner[0], student, called, default)
-            return verdict, f"{message}\nThe same call gave another result when it was repeated.", hint
-        return "failed", f"{student.last.text}\ngave different results for the same arguments.", ""
+            first = judge(inner[0], student, called, default)
+            message = f"{first.message}\nThe same call gave another result when it was repeated."
+            return Ending(first.verdict, message, first.misconception)
+        return Ending("failed", f"{student.last.text}\ngave different results for the same arguments.")
     if isinstance(error, Wrong):
-        return "failed", *_explained(error.message, error.misconception or default)
+        return Ending("failed", error.message, error.misconception or default)
     if isinstance(error, Interrupted):
-        return error.verdict, error.message, ""
+        return Ending(error.verdict, error.message)
     if isinstance(error, RemoteError):
         call = getattr(error, "call", student.last)
         raised = error.raised
         message = f"{call.text}\nraised {raised.text}"
         if raised.base == "NotImplementedError":
-            return "not_implemented", message, ""
+            return Ending("not_implemented", message)
         if raised.base == "MemoryError" or "can't allocate memory" in raised.message:
-            return "out_of_memory", message, ""
-        return "failed", *_explained(message, default)
+            return Ending("out_of_memory", message)
+        return Ending("failed", message, "off-limits" if raised.type_name == "OffLimitsError" else default)
     if isinstance(error, GraderFault | OSError) or not called:
-        return "grader_error", f"The grader failed, not the submission: {type(error).__name__}: {error}", ""
+        return Ending("grader_error", f"The grader failed, not the submission: {type(error).__name__}: {error}")
     returned = show(student.last.returned)
-    return "failed", *_explained(f"{student.last.text}\nreturned {returned}\nwhich could not be checked.", default)
-
-
-def _explained(message: str, misconception: str | None) -> tuple[str, str]:
-    if misconception is None:
-        return message, ""
-    entry = catalogue()[misconception]
-    return f"{message}\n{entry.title}: {entry.explanation}", entry.hint
+    return Ending("failed", f"{student.last.text}\nreturned {returned}\nwhich could not be checked.", default)

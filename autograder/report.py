@@ -30,7 +30,10 @@ def plain_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One check of one function.  Points are hundredths here and numbers of points in JSON."""
+    """One check of one function.  Points are hundredths here and numbers of points in JSON.
+
+    misconception: its id in the catalogue, where a failed check names one.
+    """
 
     id: str
     title: str
@@ -40,6 +43,7 @@ class Check(msgspec.Struct, frozen=True):
     message: str
     hint: str
     seconds: float
+    misconception: str | None = None
 
 
 class FunctionReport(msgspec.Struct, frozen=True):

@@ -268,7 +268,7 @@ def test_log_softmax_vocabulary(student: Student, device: torch.device, seed: in
     """Vocabularies of BERT's size, 30,522 tokens, and of 70,001 tokens in float16 work like small ones."""
     check_log_softmax(student, normal(seed, (2, 30_522), torch.float32, device, scale=5.0))
     # float16 ends at 65,504: there the sum of the exponentials of this row has no place
-    check_log_softmax(student, normal(seed, (70_001,), torch.float16, device, scale=0.125))
+    check_log_softmax(student, normal(seed, (70_001,), torch.float16, device, scale=0.01))
 
 
 @pytest.mark.worth("stable_log_softmax", 0.1)

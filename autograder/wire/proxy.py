@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -185,4 +186,6 @@ def frozen(value: Any) -> Any:
         return [[frozen(k), frozen(v)] for k, v in value.items()]
     if isinstance(value, torch.Generator):
         return None
+    if isinstance(value, float):  # NaN equals nothing, itself included
+        return struct.pack("d", value)
     return value
