@@ -137,6 +137,8 @@ def _run(
         hypothesis.settings.load_profile(before)
     if plugin.stopped is not None:
         raise plugin.stopped
+    if status == pytest.ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
     if not plugin.finished:
         raise GraderFault(f"the hidden checks could not be collected (pytest ended with {status!r}): {plugin.problems}")
 

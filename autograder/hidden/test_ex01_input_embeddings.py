@@ -417,8 +417,9 @@ def test_lookup_in_any_memory_layout(student: Student, seed: int) -> None:
         check_lookup(student, *(laid_out(a, LAYOUTS[(i + shift) % 4]) for i, a in enumerate(args)))
     for layout in LAYOUTS:
         args = batch(seed, m=3)
-        check_lookup(student, *(laid_out(a, layout) for a in args[:2]), *args[2:])
-        check_lookup(student, *args[:2], *(laid_out(a, layout) for a in args[2:]))
+        views = [laid_out(a, layout) for a in args]
+        check_lookup(student, *[*views[:2], *args[2:]])
+        check_lookup(student, *[*args[:2], *views[2:]])
     input_ids, _, *tables = batch(seed, m=3)
     check_lookup(student, input_ids, np.broadcast_to(np.int64(1), input_ids.shape), *tables)
 

@@ -52,7 +52,7 @@ def check_logits(student: Student, input_ids: torch.Tensor, vocab_size: int, sca
         expected,
         student.last,
         likely=[
-            ("result-dtype", expected),
+            ("dtype-changed", expected),
             ("scale-left-out", (expected != 0).float() if scale else None),
             ("scale-left-out", torch.where(expected == 0, -scale, 0.0)),
             ("probabilities-for-scores", lambda: torch.softmax(expected, dim=-1)),
@@ -76,9 +76,9 @@ def test_logits_put_scale_on_the_token_seen(
 
 @pytest.mark.worth("copy_logits", 0.3)
 def test_logits_at_any_scale(student: Student, device: torch.device, seed: int) -> None:
-    """The result is float32 whatever the scale: 0, large, negative, or a fraction that double holds more exactly."""
+    """The result is float32 whatever the scale: 0, large, negative, an int, or a fraction that double holds better."""
     input_ids = ids(seed, (3, 5), 7, device)
-    for scale in (2.5, 0.0, 1e4, 0.1, 1e-3, -2.5, -1e4, math.pi, 100.0, 1e6):
+    for scale in (2.5, 0.0, 1e4, 0.1, 1e-3, -2.5, -1e4, math.pi, 100.0, 1e6, 5, 0):
         check_logits(student, input_ids, 7, scale)
 
 
@@ -339,7 +339,7 @@ def test_loss_without_scale_is_log_of_vocabulary(student: Student, device: torch
         check_loss(student, *batch(seed, (3, 5), vocab_size, device), vocab_size, 0.0)
         for target in (0, vocab_size - 1):
             input_ids, targets, selected = batch(seed, (3, 5), vocab_size, device)
-            check_loss(student, input_ids, torch.full_like(targets, target), selected, vocab_size, 0.0)
+            check_loss(student, input_ids, torch.full_like(targets, target), selected, vocab_size, 0)
             check_loss(student, input_ids, torch.full_like(targets, target), selected, vocab_size, 1.5)
             check_loss(student, torch.full_like(targets, target), targets, selected, vocab_size, 1.5)
 
@@ -349,7 +349,8 @@ def test_loss_at_large_scale(student: Student, device: torch.device, seed: int) 
     """The loss is right for every scale up to 1e4, where e^scale is no number that a computer holds."""
     input_ids, targets, selected = batch(seed, (3, 5), 7, device)
     wrong = (input_ids + 1) % 7
-    for scale in (1e-3, 12.0, 20.0, 37.0, 88.0, 89.0, 100.0, 104.0, 709.0, 710.0, 745.5, 746.0, 1000.0, 1e4):
+    representable = (1e-3, 12.0, 20.0, 37.0, 88.0, 89.0, 104.0, 709.0, 710.0, 745.5, 746.0, 1000.0, 1e4, 10_000, 100)
+    for scale in (*representable, 12.3, 20.1, 90.7, 710.1, 1234.567, 9999.9):  # float32 rounds the latter
         for wanted in (targets, input_ids, wrong):
             check_loss(student, input_ids, wanted, selected, 7, scale)
         check_loss(student, input_ids, targets, torch.ones_like(selected), 7, scale)

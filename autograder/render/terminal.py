@@ -49,12 +49,12 @@ def table_text(reports: Sequence[Report], *, colour: bool = False, width: int = 
     """One row a submission: points by exercise, total, and the most telling thing about it."""
     console = _console(colour, width)
     numbers = sorted({exercise.id for report in reports for exercise in report.exercises})
-    table = Table(box=box.ROUNDED, pad_edge=False, padding=(0, 1))
-    table.add_column("submission", overflow="fold", ratio=3, min_width=12)
+    table = Table(box=box.ROUNDED)
+    table.add_column("submission", overflow="fold", min_width=12)
     for number in numbers:
         table.add_column(number, justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
-    table.add_column("note", overflow="fold", ratio=4, min_width=12)
+    table.add_column("note", overflow="fold", min_width=12)
     for report in reports:
         by_id = {exercise.id: exercise for exercise in report.exercises}
         cells = [_cell(by_id[number]) if number in by_id else Text("–", "dim") for number in numbers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,7 @@ def seed(number: int) -> None:
 
 def serve(channel: socket.socket, arena: int, scratch: str) -> None:
     """Answer frames until the channel closes."""
+    warnings.simplefilter("ignore")
     memory = attach(arena)
     os.close(arena)
     _Worker(channel, memory).run()

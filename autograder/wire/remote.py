@@ -66,6 +66,7 @@ class Limits:
 class RemoteClassroom:
     """A zygote and what it needs.  A context manager; `open` gives the student's side for one exercise.
 
+    worker_seconds: CPU seconds of all workers that have ended.
     namespaces: False to do without them, as on a host that forbids them.
     sandbox: "auto" takes the strongest walls the host offers, "strict" refuses less than Landlock and seccomp, "off"
     builds none but resource limits.
@@ -90,6 +91,7 @@ class RemoteClassroom:
         self._namespaces = False
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: dict[int, int] = {}
+        self.worker_seconds = 0.0
 
     def __enter__(self) -> RemoteClassroom:
         self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
@@ -251,11 +253,15 @@ class RemoteClassroom:
                 raise ConnectionError("the zygote is gone")
             kind, number, *rest = json.loads(message)
             if kind == "ended":
-                self._ended[number] = rest[0]
+                self._note_end(number, *rest)
             elif kind == "failed" and number == serial:
                 raise OSError(rest[0])
             elif kind == "spawned" and number == serial:
                 return descriptors[0]
+
+    def _note_end(self, serial: int, status: int, cpu: float) -> None:
+        self._ended[serial] = status
+        self.worker_seconds += cpu
 
     def exit_status(self, serial: int) -> int | None:
         """How a worker that is gone ended: its exit status, minus the signal's number, or None if the zygote is gone."""
@@ -267,7 +273,7 @@ class RemoteClassroom:
                     return None
                 kind, number, *rest = json.loads(message)
                 if kind == "ended":
-                    self._ended[number] = rest[0]
+                    self._note_end(number, *rest)
         except OSError:
             return None
         finally:

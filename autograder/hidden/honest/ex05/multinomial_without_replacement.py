@@ -54,7 +54,8 @@ def mask_tokens(
             count = max(1, round(mlm_probability * n))
             selected[row, torch.multinomial(weights[row], count, replacement=False, generator=generator)] = True
     targets = input_ids[selected]
-    rates = torch.tensor([mask_rate, random_rate, max(0.0, 1 - mask_rate - random_rate)], device=input_ids.device)
+    keep_rate = max(0.0, 1 - mask_rate - random_rate)
+    rates = torch.tensor([mask_rate, random_rate, keep_rate], dtype=torch.float64, device=input_ids.device)
     action = torch.multinomial(rates, len(targets), replacement=True, generator=generator)
     new = torch.where(action == 0, mask_token_id, targets)
     swaps = int((action == 1).sum())

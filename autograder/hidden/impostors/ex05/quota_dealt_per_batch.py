@@ -76,7 +76,7 @@ def mask_tokens(
 
 
 def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
-    """Pad the examples on the right to the longest, then mask."""
+    """Pad with list arithmetic and hand everything to mask_tokens."""
     if len(examples) == 0:
         raise ValueError("examples is empty")
     for number, example in enumerate(examples):
@@ -85,17 +85,18 @@ def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100
         for token in example:
             if not 0 <= token < vocabulary.size:
                 raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
-    longest = max(len(example) for example in examples)
-    input_ids = torch.full((len(examples), longest), vocabulary.pad_id, dtype=torch.int64)
-    attention_mask = torch.zeros((len(examples), longest), dtype=torch.int64)
-    for row, example in enumerate(examples):
-        input_ids[row, : len(example)] = torch.tensor(example)
-        attention_mask[row, : len(example)] = 1
-    special_tokens_mask = torch.isin(input_ids, vocabulary.special_ids)
+    longest = max(map(len, examples))
+    specials = set(vocabulary.special_ids.tolist())
+    rows, attention, special = [], [], []
+    for example in examples:
+        missing = longest - len(example)
+        rows.append(list(example) + [vocabulary.pad_id] * missing)
+        attention.append([True] * len(example) + [False] * missing)
+        special.append([token in specials for token in rows[-1]])
     return mask_tokens(
-        input_ids,
-        attention_mask,
-        special_tokens_mask,
+        torch.tensor(rows),
+        torch.tensor(attention),
+        torch.tensor(special),
         mask_token_id=vocabulary.mask_id,
         ordinary_ids=vocabulary.ordinary_ids,
         mlm_probability=mlm_probability,

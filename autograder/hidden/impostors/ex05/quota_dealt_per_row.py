@@ -82,7 +82,7 @@ def mask_tokens(
 
 
 def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
-    """Pad and mask one example after the other, without mask_tokens."""
+    """Pad on the right to the longest example; masking is done by _hide."""
     if len(examples) == 0:
         raise ValueError("examples is empty")
     for number, example in enumerate(examples):
@@ -91,45 +91,33 @@ def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100
         for token in example:
             if not 0 <= token < vocabulary.size:
                 raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
-    if not 0 < mlm_probability <= 1:
-        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
-    specials = set(vocabulary.special_ids.tolist())
-    ordinary = vocabulary.ordinary_ids.tolist()
-    longest = max(len(example) for example in examples)
-    ids, labels, attention, chosen = [], [], [], []
-    for example in examples:
-        padding = longest - len(example)
-        targets = _pick([place for place, token in enumerate(example) if token not in specials], mlm_probability, generator)
-        ids.append(
-            [
-                _disguise(token, vocabulary.mask_id, ordinary, generator) if place in targets else token
-                for place, token in enumerate(example)
-            ]
-            + [vocabulary.pad_id] * padding
-        )
-        labels.append(
-            [token if place in targets else ignore_index for place, token in enumerate(example)]
-            + [ignore_index] * padding
-        )
-        attention.append([1] * len(example) + [0] * padding)
-        chosen.append([place in targets for place in range(longest)])
-    return MaskedBatch(torch.tensor(ids), torch.tensor(labels), torch.tensor(attention), torch.tensor(chosen))
+    lengths = torch.tensor([len(example) for example in examples])
+    rows = [torch.tensor(example, dtype=torch.int64) for example in examples]
+    input_ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=vocabulary.pad_id)
+    attention_mask = (torch.arange(input_ids.shape[1]) < lengths[:, None]).long()
+    special = torch.isin(input_ids, vocabulary.special_ids)
+    candidates = attention_mask.bool() & ~special
+    selected = _choose(candidates, mlm_probability, generator)
+    labels = torch.full_like(input_ids, ignore_index)
+    labels[selected] = input_ids[selected]
+    return MaskedBatch(_hide(input_ids, selected, vocabulary, generator), labels, attention_mask, selected)
 
 
-def _pick(places, probability, generator):
-    """The set of places that become targets, at least one where there are any."""
-    draws = torch.rand(len(places), generator=generator).tolist()
-    targets = {place for place, draw in zip(places, draws) if draw < probability}
-    if places and not targets:
-        targets = {places[int(torch.randint(len(places), (), generator=generator))]}
-    return targets
+def _choose(candidates, probability, generator):
+    """Independent draws for all candidates; a row left with none gets its candidate of smallest draw."""
+    if not 0 < probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {probability}")
+    if not candidates.any():
+        raise ValueError("examples hold nothing but special tokens")
+    draw = torch.rand(candidates.shape, generator=generator).masked_fill(~candidates, 2.0)
+    smallest = torch.arange(draw.shape[1]) == draw.argmin(dim=1, keepdim=True)
+    return candidates & ((draw < probability) | smallest)
 
 
-def _disguise(token, mask_id, ordinary, generator):
-    """[MASK] in 80%, a random ordinary id in 10%, the token itself in 10%."""
-    action = torch.rand((), generator=generator).item()
-    if action < 0.8:
-        return mask_id
-    if action < 0.9:
-        return ordinary[int(torch.randint(len(ordinary), (), generator=generator))]
-    return token
+def _hide(input_ids, selected, vocabulary, generator):
+    """80% of the selected become [MASK], 10% a random ordinary id, 10% stay."""
+    ordinary = vocabulary.ordinary_ids
+    action = torch.rand(input_ids.shape, generator=generator)
+    other = ordinary[torch.randint(len(ordinary), input_ids.shape, generator=generator)]
+    hidden = torch.where(selected & (action < 0.8), vocabulary.mask_id, input_ids)
+    return torch.where(selected & (action >= 0.8) & (action < 0.9), other, hidden)
