@@ -22,7 +22,7 @@ from autograder.submission import UsageError, find
 from autograder.syllabus import EXERCISES, SYLLABUS
 
 if TYPE_CHECKING:
-    from autograder.grading import Options, Submission
+    from autograder.grading import Options
 
 GRADED, BELOW_MIN_SCORE, USAGE, GRADER_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(AttributeError):  # what a test put there
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        arguments = _parser().parse_args(argv)
+        given = list(sys.argv[1:] if argv is None else argv)
+        arguments = _parser(for_authors=given[:1] == ["authors"]).parse_args(given)
         return int(arguments.run(arguments))
     except UsageError as error:
         _say(str(error))
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return GRADER_ERROR
 
 
-# -- grade ---------------------------------------------------------------------------------------------------------------
+# -- grade -------------------------------------------------------------------------------------------------------------
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -63,7 +64,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     stdout = sys.stdout
     as_json = arguments.format == "json"
     several = len(submissions) > 1
-    look = {"colour": _colour(stdout), "width": _width()}
+    colour, width = _colour(stdout), _width()
     names = file_names([submission.name for submission in submissions])
     status = GRADED
     reports: list[Report] = []
@@ -82,7 +83,11 @@ def _grade(arguments: argparse.Namespace) -> int:
             for note in report.notes:
                 _say(f"{report.submission}: {note}")
         elif not several or arguments.verbose:
-            print(terminal.report_text(report, verbose=arguments.verbose, **look), file=stdout, flush=True)
+            print(
+                terminal.report_text(report, verbose=arguments.verbose, colour=colour, width=width),
+                file=stdout,
+                flush=True,
+            )
         elif sys.stderr.isatty():
             print(f"\r{len(reports) + 1} of {len(submissions)} graded", end="", file=sys.stderr, flush=True)
         reports.append(report)
@@ -97,7 +102,7 @@ def _grade(arguments: argparse.Namespace) -> int:
         elif several and reports:
             if sys.stderr.isatty():
                 print(file=sys.stderr)
-            print(terminal.table_text(reports, **look), end="", file=stdout, flush=True)
+            print(terminal.table_text(reports, colour=colour, width=width), end="", file=stdout, flush=True)
     return status
 
 
@@ -185,7 +190,7 @@ def write_atomically(path: Path, text: str) -> None:
         os.close(folder)
 
 
-# -- the other commands --------------------------------------------------------------------------------------------------
+# -- the other commands ------------------------------------------------------------------------------------------------
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -243,10 +248,11 @@ def _syllabus(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# -- arguments -----------------------------------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(for_authors: bool) -> argparse.ArgumentParser:
+    """for_authors: whether the authors' tools are asked for; only then are they, and with them PyTorch, loaded."""
     parser = argparse.ArgumentParser(
         "autograder",
         description="Grade work on the BERT exercises.",
@@ -280,7 +286,10 @@ def _parser() -> argparse.ArgumentParser:
         "of any name is taken as exercise N (default: whatever PATH has)",
     )
     grade.add_argument(
-        "--format", choices=["terminal", "json"], default="terminal", help="json: one line for each PATH, in their order"
+        "--format",
+        choices=["terminal", "json"],
+        default="terminal",
+        help="json: one line for each PATH, in their order",
     )
     grade.add_argument(
         "--device", choices=["auto", "cpu", "cuda"], default="auto", help="where inputs live (default: the GPU, if any)"
@@ -326,6 +335,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     syllabus.set_defaults(run=_syllabus)
     syllabus.add_argument("--format", choices=["terminal", "json"], default="terminal")
+
+    if for_authors:
+        from autograder.authors.commands import add
+
+        add(commands)
+    else:
+        commands.add_parser("authors", help="tools for authors of checks")
     return parser
 
 
@@ -358,7 +374,7 @@ def _points(text: str) -> Decimal:
     return points
 
 
-# -- talking -------------------------------------------------------------------------------------------------------------
+# -- talking -----------------------------------------------------------------------------------------------------------
 
 
 def _say(text: str) -> None:

@@ -66,12 +66,16 @@ class Submission:
 
 @dataclass(frozen=True)
 class Options:
-    """device: "auto", "cpu" or "cuda".  sandbox: "auto", "strict" or "off" (bare).  in_process: authors only."""
+    """device: "auto", "cpu" or "cuda".  sandbox: "auto", "strict" or "off" (bare).
+
+    For authors only: in_process: without a boundary.  stop_early: skip what follows the first check that fails.
+    """
 
     device: str = "auto"
     seed: int = 0
     sandbox: str = "auto"
     in_process: bool = False
+    stop_early: bool = False
 
 
 #: Opens the student's side for one exercise, for as long as the context lasts.
@@ -221,14 +225,16 @@ class _Checks:
 
     # -- grading ----------------------------------------------------------------------------------------------------
     def _grade(self, submission: Submission, checks: dict[int, list[pytest.Item]]) -> Report:
+        self._conduct: list[str] = []
+        exercises = tuple(self._exercise(work, checks[work.exercise.number]) for work in submission.works)
         return Report(
             submission=submission.name,
-            exercises=tuple(self._exercise(work, checks[work.exercise.number]) for work in submission.works),
+            exercises=exercises,
             sandbox=self._sandbox,
             device=self._device.type,
             seed=self._options.seed,
             grader_version=__version__,
-            notes=submission.notes,
+            notes=(*submission.notes, *self._conduct),
         )
 
     def _exercise(self, work: Work, items: list[pytest.Item]) -> ExerciseReport:
@@ -241,13 +247,18 @@ class _Checks:
                     self._student = student
                     for index, item in enumerate(items):
                         following = items[index + 1] if index + 1 < len(items) else None
-                        done[item.name] = self._check(item, following, student, done)
+                        if self._options.stop_early and any(c.verdict != "passed" for c in done.values()):
+                            done[item.name] = _check(item, Ending("skipped", "Not run after a failure."))
+                        else:
+                            done[item.name] = self._check(item, following, student, done)
             except Interrupted as interruption:
                 done = {
                     item.name: done.get(item.name) or _check(item, Ending(interruption.verdict, interruption.message))
                     for item in items
                 }
             finally:
+                if self._student is not None:
+                    self._conduct += [f"conduct, {work.exercise.id}: {note}" for note in self._student.conduct]
                 self._student = None
         functions = tuple(
             FunctionReport(

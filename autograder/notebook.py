@@ -15,6 +15,7 @@ _CELL_MAGIC = re.compile(r"\s*%%(\w*)")
 _LINE_MAGIC = re.compile(r"\s*(?:[%!?]|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze)\b)")
 _ASSIGNED_MAGIC = re.compile(r"\s*[\w.,*\[\] \t]+=\s*[%!]")
 _HELP = re.compile(r"\s*[%\w.*]+(?:\[\w+\])?\?{1,2}\s*;?\s*(?:#.*)?$")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK = re.compile(r"""#|\"{3}|'{3}|"|'|[(\[{]|[)\]}]|\\$""")
 
 
@@ -36,7 +37,7 @@ def code_cells(text: str) -> tuple[list[Cell], list[str]]:
     Raises Unreadable.
     """
     cells, notes = [], []
-    for number, source in enumerate(_sources(_parse(text)), start=1):
+    for number, source in enumerate(_sources(text), start=1):
         name = f"cell {number}"
         python, skipped = plain_python(source)
         cells.append(Cell(name, python))
@@ -61,14 +62,15 @@ def plain_python(source: str) -> tuple[str, list[tuple[int, str]]]:
         lines[first] = f"# {lines[first].strip()}"
         start = first + 1
     state = _State()
-    magic_goes_on = False
+    magic_goes_on, stand_in = False, ""
     for index, line in enumerate(lines):
         if magic_goes_on or (state.at_statement and _only_ipython(line)):
             if not magic_goes_on:
                 skipped.append((index + 1, line.strip()))
+                indent = line[: len(line) - len(line.lstrip())]
+                stand_in = f"{indent}pass" if indent else "# skipped"
             magic_goes_on = line.rstrip().endswith("\\")
-            indent = line[: len(line) - len(line.lstrip())]
-            lines[index] = f"{indent}pass" if indent else "# skipped"
+            lines[index] = stand_in
         else:
             state.read(line)
     return "\n".join(lines), skipped
@@ -133,7 +135,20 @@ class _State:
         return -1
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _sources(text: str) -> Iterator[str]:
+    """The text of each code cell.  Only the shape that is needed is asked for; the rest may be damaged."""
+    for cell in _cells(text):
+        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+            continue
+        source = cell.get("source", cell.get("input", ""))  # formats 1 to 3 call it input
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(source, str):
+            raise Unreadable("it is not a valid notebook (the source of a cell is not text)")
+        yield _SURROGATE.sub("\ufffd", source).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _cells(text: str) -> list[Any]:
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError):
@@ -143,34 +158,13 @@ def _parse(text: str) -> dict[str, Any]:
     version = notebook.get("nbformat", 1)
     if type(version) is not int or not 1 <= version <= 4:
         raise Unreadable(f"it says that it is a notebook of format {_short(str(version))}; formats 1 to 4 are known")
-    return notebook if version == 4 else _upgrade(text)
-
-
-def _upgrade(text: str) -> dict[str, Any]:
-    import nbformat
-    import nbformat.reader
-
-    try:
-        return nbformat.convert(nbformat.reader.reads(text), to_version=4)  # type: ignore[no-untyped-call]
-    except Exception as error:  # old formats are read by code that trusts their shape
-        raise Unreadable(f"it is not a valid notebook ({type(error).__name__})") from None
-
-
-def _sources(notebook: dict[str, Any]) -> Iterator[str]:
-    """The text of each code cell.  Only the shape that is needed is asked for; the rest of a notebook may be damaged."""
-    cells = notebook.get("cells")
-    if not isinstance(cells, list):
+    sheets = notebook.get("worksheets") if version in (2, 3) else [notebook]
+    if not isinstance(sheets, list) or not all(isinstance(sheet, dict) for sheet in sheets):
+        raise Unreadable("it is not a valid notebook (it has no list of worksheets)")
+    cells = [sheet.get("cells") for sheet in sheets]
+    if not all(isinstance(some, list) for some in cells):
         raise Unreadable("it is not a valid notebook (it has no list of cells)")
-    for cell in cells:
-        if not isinstance(cell, dict) or cell.get("cell_type") != "code":
-            continue
-        source = cell.get("source", "")
-        if isinstance(source, list) and all(isinstance(line, str) for line in source):
-            source = "".join(source)
-        if not isinstance(source, str):
-            raise Unreadable("it is not a valid notebook (the source of a cell is not text)")
-        text = source.encode("utf-8", "replace").decode("utf-8")
-        yield text.replace("\r\n", "\n").replace("\r", "\n")
+    return [cell for some in cells for cell in some]
 
 
 def _short(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -122,10 +123,8 @@ class _Pool:
         index = next(self._waiting, None)
         if index is not None:
             self._in_hand[connection] = index
-        try:
+        with contextlib.suppress(OSError):  # it is gone: noticed when its answer is read
             connection.send(None if index is None else self._submissions[index])
-        except OSError:
-            pass  # it is gone: noticed when its answer is read
 
     def _take(self, connection: Connection) -> str:
         """File what a process says of the submission it had; the reason, if it could not grade it."""

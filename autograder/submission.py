@@ -227,7 +227,9 @@ def decode(data: bytes, cookies: bool = True) -> str:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = _line(data, error.start)
-        raise Unreadable(f"line {line} is not valid {encoding.removesuffix('-sig').upper()}; save it as UTF-8") from None
+        raise Unreadable(
+            f"line {line} is not valid {encoding.removesuffix('-sig').upper()}; save it as UTF-8"
+        ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -103,7 +103,7 @@ def _run(tests: Path, exercise: Exercise, found: Found) -> tuple[list[Outcome], 
         if not xml.exists():
             last = "\n".join((run.stdout + run.stderr).strip().splitlines()[-5:])
             return [], f"The run ended before it could report (exit status {run.returncode}).\n{last}"
-        return _outcomes(xml, _titles(tests)), ""
+        return _outcomes(xml, _titles(tests), folder), ""
 
 
 def _python_path() -> str:
@@ -126,7 +126,7 @@ def _titles(tests: Path) -> dict[str, str]:
     return {function.name: " ".join((ast.get_docstring(function) or function.name).split()) for function in functions}
 
 
-def _outcomes(xml: Path, titles: dict[str, str]) -> list[Outcome]:
+def _outcomes(xml: Path, titles: dict[str, str], folder: str) -> list[Outcome]:
     outcomes = []
     for case in ElementTree.parse(xml).iter("testcase"):
         name = case.get("name", "")
@@ -134,7 +134,8 @@ def _outcomes(xml: Path, titles: dict[str, str]) -> list[Outcome]:
         wrong = next((child for child in case if child.tag in ("failure", "error")), None)
         message = "" if wrong is None else wrong.get("message", "") or "failed"
         setup = _SETUP.fullmatch(message)
-        outcomes.append(Outcome(title, (setup.group(1) if setup else message).strip()))
+        text = (setup.group(1) if setup else message).replace(f"{folder}{os.sep}", "")
+        outcomes.append(Outcome(title, text.strip()))
     return outcomes
 
 

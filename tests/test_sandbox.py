@@ -165,7 +165,7 @@ def test_bare_means_bare_and_says_so(secret: Path) -> None:
 def test_strict_refuses_a_bare_host(monkeypatch: pytest.MonkeyPatch) -> None:
     room = RemoteClassroom("strict", torch.device("cpu"), limits=LIMITS)
     monkeypatch.setattr(RemoteClassroom, "_launch", lambda self, _: (
-        setattr(self, "_level", "bare"), setattr(self, "_missing", ["Landlock"]), setattr(self, "_namespaces", False)
+        setattr(self, "kind", "bare"), setattr(self, "missing", ["Landlock"]), setattr(self, "_namespaces", False)
     ))
     with pytest.raises(GraderFault, match="--sandbox strict.*Landlock"), room:
         pass

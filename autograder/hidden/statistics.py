@@ -68,6 +68,8 @@ ACTION_GROUPS = 10
 #: collate_mlm: whole texts of 120 and 128 candidates at the default share, and all selected.
 COLLATED = Design(4, 24, 134, (120, 128), 26, 0.15)
 COLLATED_ALL = Design(4, 24, 134, (120, 128), 26, 1.0)
+#: Sequences and, at least, candidates in each, of the batch that is masked again and again.
+REPEATED = (3, 30)
 
 
 class Count(NamedTuple):
@@ -244,7 +246,7 @@ def share_outside(design: Design, family: str, p: float | None = None) -> float:
 
 # -- What becomes of a target ------------------------------------------------------------------------------------------
 def seen(mask: float, random: float, ordinary: int) -> tuple[float, float, float]:
-    """Probabilities that an ordinary target is seen masked, changed to another id, as it was (a random id may match)."""
+    """Chances that an ordinary target is seen masked, changed to another id, or as it was (a random id may match)."""
     return mask, random * (1 - 1 / ordinary), 1 - mask - random + random / ordinary
 
 
@@ -257,13 +259,25 @@ def split_outside(n: int, asked: tuple[float, float], drawn: tuple[float, float]
     return sum(chances) if asked == drawn else max(chances)
 
 
+def repeated(p: float) -> float:
+    """Probability, at most, that a batch of size REPEATED is selected or corrupted twice in just the same way."""
+    rows, n = REPEATED
+    drawn = (p * p + (1 - p) * (1 - p)) ** n
+    counted = 1 / math.comb(n, math.floor(n * p))
+    corrupted = max(agreement(DEFAULT_RATES, 2), agreement((0.5, 0.2), 2), 1 / 2) ** n
+    return max(drawn, counted, corrupted) ** rows
+
+
 def agreement(rates: tuple[float, float], ordinary: int) -> float:
     """Probability that two targets are seen to meet the same fate."""
     return sum(q * q for q in seen(*rates, ordinary))
 
 
 class Rates(NamedTuple):
-    """false_alarm: the largest probability over the legal families that a right solution fails.  power: by deviation."""
+    """Both error rates of a check.
+
+    false_alarm: how likely, at most, a right solution fails, whichever legal way it selects.  power: by deviation.
+    """
 
     false_alarm: float
     power: dict[str, float]
@@ -405,6 +419,10 @@ def rates() -> dict[str, Rates]:
                 "never corrupted": split_outside(g.calls * g.rows, DEFAULT_RATES, (0.0, 0.0), g.ordinary),
             },
         ),
+        "test_second_call_is_new": Rates(
+            8 * repeated(0.3) + 2 / math.factorial(20) ** 2, {"a generator seeded again": 1.0}
+        ),
+        "test_collate_hands_on_the_generator": Rates(4 * repeated(0.4), {"a generator seeded again": 1.0}),
         "test_collate_share": Rates(
             max(share_outside(COLLATED, family) for family in FAMILIES),
             {"20% instead of 15%": min(share_outside(COLLATED, f, 0.2) for f in ("forced", "redrawn", "nearest"))},

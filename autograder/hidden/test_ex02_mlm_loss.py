@@ -83,7 +83,8 @@ def test_mean_nll_arrays_and_tensors(student: Student, seed: int) -> None:
     tensors = [torch.tensor(values).to(dtype) for dtype in (torch.float64, torch.float32, *HALF)]
     learned = torch.tensor(values, requires_grad=True)
     strided = [*(x[::2] for x in arrays), arrays[0][::-1], *(x[1::3] for x in tensors)]
-    for probabilities in (*arrays, *tensors, *strided, learned):
+    everything: list[Any] = [*arrays, *tensors, *strided, learned]
+    for probabilities in everything:
         stored = [float(p) for p in probabilities.tolist()]
         got = student.mean_nll(probabilities)
         expect.close(got, oracle.mean_nll(stored), student.last, likely=likely_means(stored))
@@ -145,6 +146,10 @@ def test_mean_nll_leaves_its_argument(student: Student) -> None:
 
 def likely_log_softmax(x: torch.Tensor) -> list[tuple[str, Any]]:
     """What usual misreadings make of these logits."""
+    wide = x.double()
+
+    def right(axis: int = -1) -> torch.Tensor:
+        return torch.log_softmax(wide, axis)
 
     def without_shift() -> torch.Tensor:
         return x - x.exp().sum(-1, keepdim=True).log()
@@ -153,22 +158,23 @@ def likely_log_softmax(x: torch.Tensor) -> list[tuple[str, Any]]:
         shifted = x - x.max()
         return shifted - shifted.exp().sum(-1, keepdim=True).log()
 
-    axes = [("softmax-wrong-axis", lambda axis=axis: torch.log_softmax(x, axis)) for axis in range(x.ndim - 1)]
-    return [
-        ("probabilities-not-logs", lambda: torch.softmax(x, -1)),
-        ("log-base", lambda: torch.log_softmax(x, -1) / math.log(2)),
-        ("log-base", lambda: torch.log_softmax(x, -1) / math.log(10)),
-        ("sign-flipped", lambda: -torch.log_softmax(x, -1)),
-        ("not-normalised", lambda: x - x.amax(-1, keepdim=True)),
+    axes = [("softmax-wrong-axis", lambda axis=axis: right(axis)) for axis in range(x.ndim - 1)]
+    candidates: list[tuple[str, Callable[[], torch.Tensor]]] = [
+        ("probabilities-not-logs", lambda: right().exp()),
+        ("log-base", lambda: right() / math.log(2)),
+        ("log-base", lambda: right() / math.log(10)),
+        ("sign-flipped", lambda: -right()),
+        ("not-normalised", lambda: wide - wide.amax(-1, keepdim=True)),
         *axes,
-        ("softmax-wrong-axis", lambda: torch.log_softmax(x.reshape(-1), 0).reshape(x.shape)),
+        ("softmax-wrong-axis", lambda: torch.log_softmax(wide.reshape(-1), 0).reshape(x.shape)),
         ("log-of-underflow", lambda: torch.softmax(x, -1).log()),
         ("log-of-underflow", lambda: (torch.softmax(x, -1) + 1e-9).log()),
         ("log-of-underflow", lambda: (torch.softmax(x, -1) + 1e-12).log()),
-        ("shared-maximum", one_maximum),
+        *([("shared-maximum", one_maximum)] if x.ndim > 1 else []),
         ("logsumexp-rounding", lambda: x - torch.logsumexp(x, -1, keepdim=True)),
         ("exp-overflow", without_shift),
     ]
+    return [(name, lambda make=make: make().to(x.dtype)) for name, make in candidates]
 
 
 def check_log_softmax(student: Student, x: torch.Tensor) -> None:
@@ -179,7 +185,7 @@ def check_log_softmax(student: Student, x: torch.Tensor) -> None:
 @pytest.mark.worth("stable_log_softmax", 0.6)
 @given(
     seed=seeds,
-    shape=st.integers(1, 4).flatmap(lambda n: sizes(n, (1, 2, 3, 5, 7))),
+    shape=st.integers(1, 5).flatmap(lambda n: sizes(n, (1, 2, 3, 5, 7))),
     dtype=st.sampled_from((torch.float32, torch.float64)),
 )
 def test_log_softmax_values(
@@ -268,7 +274,9 @@ def test_log_softmax_vocabulary(student: Student, device: torch.device, seed: in
     """Vocabularies of BERT's size, 30,522 tokens, and of 70,001 tokens in float16 work like small ones."""
     check_log_softmax(student, normal(seed, (2, 30_522), torch.float32, device, scale=5.0))
     # float16 ends at 65,504: there the sum of the exponentials of this row has no place
-    check_log_softmax(student, normal(seed, (70_001,), torch.float16, device, scale=0.01))
+    x = normal(seed, (70_001,), torch.float16, device, scale=0.01)
+    got = student.stable_log_softmax(x)
+    expect.close(got, oracle.log_softmax(x), student.last, misconception="dtype-changed")
 
 
 @pytest.mark.worth("stable_log_softmax", 0.1)
@@ -503,8 +511,7 @@ def test_mlm_ignored_logits(
     labels[1] = ignore_index
     labels[0, :3] = torch.tensor([ignore_index, 4, 1], device=device)
     logits = with_junk(logits, labels, ignore_index, kind)
-    got = student.mlm_loss(logits, labels, ignore_index)
-    expect.close(got, oracle.mlm_loss(logits, labels, ignore_index), student.last)
+    check_loss(student, logits, labels, ignore_index, keyword=False)
 
 
 def loss_gradient(
@@ -512,7 +519,8 @@ def loss_gradient(
 ) -> torch.Tensor:
     logits.requires_grad_()
     result = student.mlm_loss(logits, labels, ignore_index)
-    expect.close(result, oracle.mlm_loss(logits, labels, ignore_index), student.last)
+    likely = likely_losses(logits, labels, ignore_index)
+    expect.close(result, oracle.mlm_loss(logits, labels, ignore_index), student.last, likely=likely)
     weights = oracle.scalar(factor, logits)
     (gradient,) = expect.gradients(result, [logits], student.last, weights)
     return gradient

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from autograder.report import Check, ExerciseReport, FunctionReport, Report, plain_text, points_number
+from autograder.report import Check, ExerciseReport, FunctionReport, Report, Verdict, plain_text, points_number
 
 COLOURS = {"passed": "green", "skipped": "yellow", "not_implemented": "yellow", "grader_error": "bold magenta"}
 MESSAGE_LINES = 14
@@ -20,7 +20,7 @@ TITLES_SHOWN = 4
 #: What CI services take for commands wherever it stands in a line; at a line's start nothing of a student's ever is.
 _CI_COMMAND = re.compile(r"##(?=\w*\[)")
 #: In the note of a class table the worst comes first.
-_WORST_FIRST = ("grader_error", "crashed", "out_of_memory", "timeout", "not_implemented")
+_WORST_FIRST: tuple[Verdict, ...] = ("grader_error", "crashed", "out_of_memory", "timeout", "not_implemented")
 
 
 def report_text(report: Report, *, verbose: bool = False, colour: bool = False, width: int = 100) -> str:
@@ -48,6 +48,9 @@ def report_text(report: Report, *, verbose: bool = False, colour: bool = False, 
 def table_text(reports: Sequence[Report], *, colour: bool = False, width: int = 100) -> str:
     """One row a submission: points by exercise, total, and the most telling thing about it."""
     console = _console(colour, width)
+    folder = _common_folder([report.submission for report in reports])
+    if folder:
+        _print_block(console, "", f"Submissions in {_one_line(folder)}")
     numbers = sorted({exercise.id for report in reports for exercise in report.exercises})
     table = Table(box=box.ROUNDED)
     table.add_column("submission", overflow="fold", min_width=12)
@@ -59,7 +62,7 @@ def table_text(reports: Sequence[Report], *, colour: bool = False, width: int = 
         by_id = {exercise.id: exercise for exercise in report.exercises}
         cells = [_cell(by_id[number]) if number in by_id else Text("–", "dim") for number in numbers]
         total = Text(f"{_points(report.points)} / {_points(report.max_points)}", "bold")
-        table.add_row(Text(_one_line(report.submission)), *cells, total, _note(report))
+        table.add_row(Text(_one_line(report.submission[len(folder) :])), *cells, total, _note(report))
     console.print(table)
     for line in dict.fromkeys(line for report in reports for line in _circumstances(report)):
         _print_block(console, "", line, "dim")
@@ -103,6 +106,11 @@ def _print_checks(console: Console, function: FunctionReport, verbose: bool) -> 
     for check in function.checks:
         if check.verdict != "passed":
             groups.setdefault(_reason(check), []).append(check)
+    if len(groups) == 1 and len(function.checks) > 1 and all(len(g) == len(function.checks) for g in groups.values()):
+        check = function.checks[0]
+        _print_block(console, "    ✗ ", Text.assemble(_verdict(check), f", all {len(function.checks)} checks"))
+        _print_reason(console, "      ", check, verbose)
+        return
     for group in groups.values():
         shown = group if verbose or len(group) <= TITLES_SHOWN else group[: TITLES_SHOWN - 1]
         for check in shown:
@@ -116,15 +124,15 @@ def _print_checks(console: Console, function: FunctionReport, verbose: bool) -> 
 
 def _print_reason(console: Console, indent: str, check: Check, verbose: bool) -> None:
     message = _inert(check.message)
+    if check.verdict == "not_implemented" and not verbose:
+        message = message.rpartition("\n")[2]
     if message:
         _print_block(console, f"{indent}│ ", message, most=None if verbose else MESSAGE_LINES)
     if check.hint:
         _print_block(console, f"{indent}│ ", f"→ {_inert(check.hint)}", "cyan")
 
 
-def _print_block(
-    console: Console, prefix: str, content: str | Text, style: str = "", most: int | None = None
-) -> None:
+def _print_block(console: Console, prefix: str, content: str | Text, style: str = "", most: int | None = None) -> None:
     """Print wrapped lines, each behind the prefix: no line begins with what a student wrote."""
     text = Text(content, style) if isinstance(content, str) else content
     text.expand_tabs(4)
@@ -167,8 +175,26 @@ def _note(report: Report) -> Text:
     ]
     if words:
         return Text(", ".join(words), "bold magenta" if report.needs_attention else "yellow")
-    failed = next((check for check in report.checks if check.verdict == "failed"), None)
-    return Text("" if failed is None else _cut(_one_line(failed.title), 100))
+    failed = [check for check in report.checks if check.verdict == "failed"]
+    if not failed:
+        return Text("")
+    explained = next((check for check in failed if check.hint), None)
+    what = failed[0].title if explained is None else misconception(explained)
+    return Text(f"{_cut(_one_line(what), 60)} ({len(failed)} of {len(report.checks)} checks)")
+
+
+def misconception(check: Check) -> str:
+    """The name of the misconception that a failed check with a hint ends its message with."""
+    return check.message.rpartition("\n")[2].partition(":")[0]
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    """What all paths begin with, up to and with a slash."""
+    folders = [path.rstrip("/").split("/")[:-1] for path in paths]
+    count = 0
+    while all(len(folder) > count and folder[count] == folders[0][count] for folder in folders):
+        count += 1
+    return "".join(f"{name}/" for name in folders[0][:count])
 
 
 def _cell(exercise: ExerciseReport) -> Text:

@@ -19,7 +19,6 @@ import torch
 from autograder.wire.errors import BASE_NAMES, Raised
 
 MESSAGE_LIMIT = 2_000
-OUTPUT_LIMIT = 64 * 1024
 _RAISING = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE") if name in dis.opmap}
 _LIBRARY = tuple(
     {
@@ -34,20 +33,15 @@ _SPEAKS_FOR_CALLER: tuple[CodeType, ...] = (torch._check_with.__code__,)  # type
 
 @dataclass
 class Outcome:
-    """What one call came to: a value, or an exception; the generators it moved; what it printed."""
+    """What one call came to: a value, or an exception; the generators it moved."""
 
     value: Any = None
     raised: Raised | None = None
     moved: list[str] = field(default_factory=list)
-    printed: str = ""
 
 
-class CappedOutput(io.TextIOBase):
-    """A text stream that keeps the first 64 KiB and counts the rest."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._size = 0
+class Silence(io.TextIOBase):
+    """A text stream that swallows what is written: output is no part of a grade, and may be endless."""
 
     def writable(self) -> bool:
         return True
@@ -55,16 +49,7 @@ class CappedOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"write() takes a str, not {type(text).__name__}")
-        room = OUTPUT_LIMIT - self._size
-        if room > 0:
-            self._parts.append(str.__str__(text[:room]))
-            self._size += len(self._parts[-1])
         return len(text)
-
-    def take(self) -> str:
-        text = "".join(self._parts)
-        self._parts, self._size = [], 0
-        return text
 
 
 def invoke(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], sources: dict[str, str]) -> Outcome:
@@ -75,7 +60,7 @@ def invoke(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
     outcome = Outcome()
     before = _generator_states()
     streams = sys.stdout, sys.stderr
-    sys.stdout = sys.stderr = output = CappedOutput()
+    sys.stdout = sys.stderr = Silence()
     try:
         outcome.value = function(*args, **kwargs)
     except BaseException as error:  # whatever it is, it is the student's, and it is described, not handled
@@ -84,7 +69,6 @@ def invoke(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
         sys.stdout, sys.stderr = streams
     after = _generator_states()
     outcome.moved = [name for name, was, now in zip(_GENERATORS, before, after, strict=True) if was != now]
-    outcome.printed = output.take()
     return outcome
 
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.sandbox.calling import CappedOutput, describe
+from autograder.sandbox.calling import Silence, describe
 from autograder.wire.errors import Raised
 
 
@@ -41,7 +41,7 @@ def load(module_name: str, parts: Sequence[Part]) -> Loaded:
     sys.modules[module_name] = module
     sources = {part.name: part.text for part in parts}
     failed: list[tuple[str, Raised]] = []
-    output = CappedOutput()
+    output = Silence()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in parts:

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from autograder.sandbox import loading, offlimits
-from autograder.sandbox.calling import Outcome, describe, invoke
+from autograder.sandbox.calling import Outcome, invoke
+from autograder.sandbox.conduct import Conduct
 from autograder.sandbox.devices import DeviceTrap
 from autograder.wire import frames
 from autograder.wire.arena import attach
@@ -38,17 +39,20 @@ def seed(number: int) -> None:
     np.random.seed(number % 2**32)  # noqa: NPY002 — the global one is meant
 
 
-def serve(channel: socket.socket, arena: int, scratch: str) -> None:
-    """Answer frames until the channel closes."""
+def serve(channel: socket.socket, arena: int, visible: list[str]) -> None:
+    """Answer frames until the channel closes.  visible: folders that opening a file in is nobody's business."""
     warnings.simplefilter("ignore")
     memory = attach(arena)
     os.close(arena)
-    _Worker(channel, memory).run()
+    conduct = Conduct(visible)
+    conduct.watch()
+    _Worker(channel, memory, conduct).run()
 
 
 class _Worker:
-    def __init__(self, channel: socket.socket, memory: memoryview) -> None:
+    def __init__(self, channel: socket.socket, memory: memoryview, conduct: Conduct) -> None:
         self._channel = channel
+        self._conduct = conduct
         self._memory = memory
         self._module: Any = None
         self._sources: dict[str, str] = {}
@@ -140,11 +144,14 @@ class _Worker:
         if off_limits:
             offlimits.forbid()
         sys.argv = [module]
+        self._conduct.active = True
         loaded = loading.load(module, [loading.Part(*part) for part in parts])
+        self._conduct.active = False
         self._module = loaded.module
         self._sources = {name: text for name, text, _ in parts}
         failed = [[name, raised.text] for name, raised in loaded.failed_cells]
-        return ["loaded", None if loaded.raised is None else loaded.raised.text, failed]
+        problem = None if loaded.raised is None else loaded.raised.text
+        return ["loaded", problem, failed, self._conduct.take()]
 
     def _call(self, target: Any, args: list[Any], kwargs: dict[str, Any], trap: bool) -> list[Any]:
         function = getattr(self._module, target, None) if isinstance(target, str) else target
@@ -152,17 +159,19 @@ class _Worker:
             return ["missing"]
         inputs = self._inputs
         faults: list[str] = []
+        self._conduct.active = True
         if trap:
             with DeviceTrap() as device_trap:
                 outcome = invoke(device_trap.guard(function), args, kwargs, self._sources)
             faults = device_trap.faults
         else:
             outcome = invoke(function, args, kwargs, self._sources)
+        self._conduct.active = False
         after = [value if _sent_back(value) else None for value in (*args, *kwargs.values())]
         return self._outcome(outcome, inputs, after, faults)
 
     def _outcome(self, outcome: Outcome, inputs: list[torch.Tensor], after: list[Any], faults: list[str]) -> list[Any]:
-        seen = [outcome.moved, after, faults, outcome.printed]
+        seen = [outcome.moved, after, faults, self._conduct.take()]
         if outcome.raised is not None:
             return ["raised", *raised_frame(outcome.raised), *seen]
         if inputs:

@@ -202,7 +202,8 @@ class _Zygote:
             os.environ.update(_environment(walls.scratch))
             random.seed(seed)
             worker.seed(seed)
-            worker.serve(socket.socket(fileno=channel), arena, walls.scratch)
+            visible = [*self._readable, walls.scratch, "/dev/"]
+            worker.serve(socket.socket(fileno=channel), arena, visible)
             status = 0
         finally:
             os._exit(status)

@@ -82,6 +82,7 @@ class Student(ABC):
     """The submission under test: `student.mlm_loss(logits, labels)`.
 
     last: the last call of any function.  calls: how many were made.
+    conduct: what it tried that no exercise needs, each once; for the instructor.
     """
 
     def __init__(self, exercise: Exercise) -> None:
@@ -90,6 +91,7 @@ class Student(ABC):
         self._functions = {f.name: Function(self, f.name, f.parameters) for f in exercise.functions}
         self._witnesses = {f.name: Witness() for f in exercise.functions}
         self.last = Call("", (), (), {})
+        self.conduct: dict[str, None] = {}
 
     def __getattr__(self, name: str) -> Function:
         try:

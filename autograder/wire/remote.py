@@ -37,8 +37,8 @@ PACKAGE = Path(__file__).parents[1]
 #: What the worker is made of: nothing here knows a test, a solution or a grade.
 RUNTIME = (
     "wire/__init__.py wire/arena.py wire/codec.py wire/errors.py wire/frames.py "
-    "sandbox/__init__.py sandbox/calling.py sandbox/confine.py sandbox/devices.py sandbox/landlock.py "
-    "sandbox/loading.py sandbox/offlimits.py sandbox/seccomp.py sandbox/syscalls.py sandbox/worker.py sandbox/zygote.py"
+    "sandbox/__init__.py sandbox/calling.py sandbox/conduct.py sandbox/confine.py sandbox/devices.py "
+    "sandbox/landlock.py sandbox/loading.py sandbox/offlimits.py sandbox/seccomp.py sandbox/syscalls.py sandbox/worker.py sandbox/zygote.py"
 ).split()
 MEMORY_BYTES = 8 * 1024**3
 START_SECONDS = 120
@@ -66,6 +66,7 @@ class Limits:
 class RemoteClassroom:
     """A zygote and what it needs.  A context manager; `open` gives the student's side for one exercise.
 
+    level: the walls in words, for reports.  kind: "full", "partial" or "bare".  missing: what the host does not offer.
     worker_seconds: CPU seconds of all workers that have ended.
     namespaces: False to do without them, as on a host that forbids them.
     sandbox: "auto" takes the strongest walls the host offers, "strict" refuses less than Landlock and seccomp, "off"
@@ -86,7 +87,8 @@ class RemoteClassroom:
         self.device = device
         self.seed = seed
         self.limits = limits
-        self.level = ""
+        self.level = self.kind = ""
+        self.missing: list[str] = []
         self._serial = 0
         self._namespaces = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -130,12 +132,12 @@ class RemoteClassroom:
         except _NoNamespaces as refusal:
             self._stop()
             self._launch(False)
-            self._missing.insert(0, f"namespaces ({refusal})")
-        if self.sandbox == "strict" and self._level == "bare":
+            self.missing.insert(0, f"namespaces ({refusal})")
+        if self.sandbox == "strict" and self.kind == "bare":
             raise GraderFault(
-                f"--sandbox strict: this host offers no more than resource limits (missing: {', '.join(self._missing)})"
+                f"--sandbox strict: this host offers no more than resource limits (missing: {', '.join(self.missing)})"
             )
-        self.level = self._level + (f" (missing: {', '.join(self._missing)})" if self._missing else "")
+        self.level = self.kind + (f" (missing: {', '.join(self.missing)})" if self.missing else "")
 
     def _launch(self, namespaces: bool) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -181,7 +183,7 @@ class RemoteClassroom:
         kind, *rest = json.loads(message)
         if kind == "no namespaces":
             raise _NoNamespaces(rest[0])
-        self._level, self._missing, self._namespaces = rest
+        self.kind, self.missing, self._namespaces = rest
 
     def _view(self, cuda: bool) -> View:
         packages = _package_folders()
@@ -436,10 +438,11 @@ class RemoteStudent(Student):
         self._cpu_start, self._cpu_limit = 0.0, self._limits.load_cpu
         self._wall_used, self._wall_limit = 0.0, self._limits.check_wall
         kind, *rest = self._exchange("load", self.exercise.module, self._parts, self.exercise.off_limits)
-        if kind != "loaded":
+        if kind != "loaded" or len(rest) != 3:
             self._drop()
             raise Interrupted("crashed", "The file could not be loaded: the process answered out of turn.")
-        problem, self._failed_cells = rest
+        problem, self._failed_cells, conduct = rest
+        self._note_conduct(conduct)
         if problem is not None:
             self._drop()
             raise Interrupted("crashed", f"The file could not be loaded: {problem}")
@@ -470,6 +473,7 @@ class RemoteStudent(Student):
                 frame = decoder.unpack(frames.receive(worker.channel, self._pause))
                 if len(frame) < 2 or not isinstance(frame[0], str) or frame[1] != identity:
                     self._drop()
+                    self._note_conduct(["answered what nobody asked"])
                     raise Interrupted("crashed", f"{self.last.text}\nanswered what nobody asked, and was ended.")
                 kind, _, *rest = frame
                 if kind != "ask":
@@ -562,12 +566,13 @@ class RemoteStudent(Student):
             raise Interrupted("failed", f"{call.text}\nreturned {rest[0]}.")
         try:
             if kind == "raised":
-                *description, lines, moved, after, faults, _ = rest
+                *description, lines, moved, after, faults, conduct = rest
                 type_name, base, text, explicit = description
                 raised = Raised(type_name, base, text, explicit is True, tuple((int(n), str(t)) for n, t in lines))
             else:
-                value, moved, after, faults, _ = rest
+                value, moved, after, faults, conduct = rest
                 raised = None
+            self._note_conduct(conduct)
             self._note(function, call, stored, [str(m) for m in moved], list(after))
             if self._trap is not None:
                 self._trap += [str(fault) for fault in faults]
@@ -598,6 +603,12 @@ class RemoteStudent(Student):
                 changed.append(name)
         witness.mutated += [(call.text, name) for name in changed]
         witness.moved += [(call.text, name) for name in moved]
+
+    def _note_conduct(self, notes: list[str]) -> None:
+        """Keep what the submission tried, for the instructor."""
+        for note in notes[:20]:
+            if len(self.conduct) < 20:
+                self.conduct[str(note)[:200]] = None
 
     def gradient(self, worker: Worker, identity: bytes, numbers: list[int], weights: list[torch.Tensor]) -> list[Any]:
         """The backward pass of an earlier call, run where its graph is."""

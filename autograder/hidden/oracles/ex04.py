@@ -50,14 +50,24 @@ def attention_gradients(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of sum(attention_scores · weights): query row i gets Σ_j w_ij k_j / √d, key row j Σ_i w_ij q_i / √d."""
     root = math.sqrt(query.shape[-1])
-    for_query = torch.zeros(query.shape, dtype=torch.float64)
-    for_key = torch.zeros(key.shape, dtype=torch.float64)
-    q, k, w = (x.detach().cpu().double() for x in (query, key, weights))
-    for *lead, i, j in torch.cartesian_prod(*(torch.arange(n) for n in w.shape)).tolist():
-        at = tuple(lead)
-        for_query[(*at, i)] += w[(*at, i, j)] * k[(*at, j)] / root
-        for_key[(*at, j)] += w[(*at, i, j)] * q[(*at, i)] / root
-    return for_query.to(query.dtype).to(query.device), for_key.to(key.dtype).to(key.device)
+    q, k, w = (x.detach().cpu().double().reshape(-1, *x.shape[-2:]).tolist() for x in (query, key, weights))
+    for_query, for_key = [], []
+    for each_q, each_k, each_w in zip(q, k, w, strict=True):
+        for_query += [
+            [
+                math.fsum(w_ij * x for w_ij, x in zip(row, column, strict=True)) / root
+                for column in zip(*each_k, strict=True)
+            ]
+            for row in each_w
+        ]
+        for_key += [
+            [
+                math.fsum(w_ij * x for w_ij, x in zip(row, column, strict=True)) / root
+                for column in zip(*each_q, strict=True)
+            ]
+            for row in zip(*each_w, strict=True)
+        ]
+    return _like(query, for_query), _like(key, for_key)
 
 
 def masked_softmax_row(row: Sequence[float], attended: Sequence[bool]) -> list[float]:

@@ -56,22 +56,24 @@ def mask_tokens(
             chosen = chosen.index_fill(0, places[int(draw(1) * len(places)) % len(places)], True)
         return chosen
 
+    pool = ordinary_ids.tolist()
+
     def disguise(token):
-        def inner(fate):
+        def inner(fate, which):
             if fate < mask_rate:
                 return mask_token_id
             if fate < mask_rate + random_rate:
-                return int(ordinary_ids[torch.randint(len(ordinary_ids), (), generator=generator, device=token.device)])
-            return int(token)
+                return pool[int(which * len(pool)) % len(pool)]
+            return token
 
         return inner
 
     def corrupt(row, chosen):
-        row = row.clone()
+        tokens = row.tolist()
         places = chosen.nonzero().squeeze(1).tolist()
-        for place, fate in zip(places, draw(len(places)).tolist()):
-            row[place] = disguise(row[place])(fate)
-        return row
+        for place, fate, which in zip(places, draw(len(places)).tolist(), draw(len(places)).tolist()):
+            tokens[place] = disguise(tokens[place])(fate, which)
+        return row.new_tensor(tokens)
 
     selected = torch.stack([choose(allowed) for allowed in candidates])
     corrupted = torch.stack([corrupt(row, chosen) for row, chosen in zip(input_ids, selected)])

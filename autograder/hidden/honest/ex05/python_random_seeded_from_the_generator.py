@@ -60,8 +60,8 @@ def mask_tokens(
         count = int(expected) + (rng.random() < expected % 1)
         chosen = set(rng.sample(places, max(1, min(count, len(places))))) if places else set()
         new = list(row)
-        for place in sorted(chosen):
-            fate = rng.choices(fates, rates)[0] if sum(rates) > 0 else "keep"
+        drawn = rng.choices(fates, rates, k=len(chosen))
+        for place, fate in zip(sorted(chosen), drawn):
             if fate == "mask":
                 new[place] = mask_token_id
             elif fate == "random":

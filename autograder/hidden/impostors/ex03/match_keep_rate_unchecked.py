@@ -1,4 +1,4 @@
-# fault: `keep_rate` alone may be negative.
+# fault: `keep_rate` alone is never compared with [0, 1].
 # function: match_probability
 # misconception: one-argument-unchecked
 """Exercise 3: the copy shortcut."""

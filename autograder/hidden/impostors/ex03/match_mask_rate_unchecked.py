@@ -1,4 +1,4 @@
-# fault: `mask_rate` alone may be negative.
+# fault: `mask_rate` alone is never compared with [0, 1].
 # function: match_probability
 # misconception: one-argument-unchecked
 """A rule that copies the token it sees."""

@@ -1,4 +1,4 @@
-# fault: `random_rate` alone may be negative.
+# fault: `random_rate` alone is never compared with [0, 1].
 # function: match_probability
 # misconception: one-argument-unchecked
 """Why unperturbed targets teach nothing."""

@@ -37,11 +37,6 @@ def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
     for name, rate in (("mask_rate", mask_rate), ("random_rate", random_rate), ("keep_rate", keep_rate)):
         if not 0 <= rate <= 1:
             raise ValueError(f"{name} must lie in [0, 1], got {rate}")
-    total = mask_rate + random_rate + keep_rate
-    if math.isnan(total):
-        raise ValueError(
-            f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
-        )
     if n_ordinary < 1:
         raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
     return keep_rate + random_rate / n_ordinary

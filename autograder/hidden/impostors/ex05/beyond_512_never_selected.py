@@ -60,8 +60,7 @@ def mask_tokens(
     counts = (mlm_probability * sizes.double()).round().clamp(min=1)
     noise = uniform().masked_fill(~candidates, 2.0)
     rank = noise.argsort(dim=1).argsort(dim=1)
-    inside = torch.arange(shape[1], device=device) < MAX_LENGTH
-    selected = candidates & (rank < counts) & inside
+    selected = candidates & (rank < counts)
 
     masked = selected & (uniform() < mask_rate)
     # Of what is not masked, random_rate / (1 - mask_rate) becomes random.

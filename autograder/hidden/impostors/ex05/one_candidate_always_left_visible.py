@@ -81,7 +81,7 @@ def mask_tokens(
 
 
 def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
-    """Pad with list arithmetic and hand everything to mask_tokens."""
+    """Pad on the right to the longest example; masking is done by _hide."""
     if len(examples) == 0:
         raise ValueError("examples is empty")
     for number, example in enumerate(examples):
@@ -90,21 +90,33 @@ def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100
         for token in example:
             if not 0 <= token < vocabulary.size:
                 raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
-    longest = max(map(len, examples))
-    specials = set(vocabulary.special_ids.tolist())
-    rows, attention, special = [], [], []
-    for example in examples:
-        missing = longest - len(example)
-        rows.append(list(example) + [vocabulary.pad_id] * missing)
-        attention.append([True] * len(example) + [False] * missing)
-        special.append([token in specials for token in rows[-1]])
-    return mask_tokens(
-        torch.tensor(rows),
-        torch.tensor(attention),
-        torch.tensor(special),
-        mask_token_id=vocabulary.mask_id,
-        ordinary_ids=vocabulary.ordinary_ids,
-        mlm_probability=mlm_probability,
-        ignore_index=ignore_index,
-        generator=generator,
-    )
+    lengths = torch.tensor([len(example) for example in examples])
+    rows = [torch.tensor(example, dtype=torch.int64) for example in examples]
+    input_ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=vocabulary.pad_id)
+    attention_mask = (torch.arange(input_ids.shape[1]) < lengths[:, None]).long()
+    special = torch.isin(input_ids, vocabulary.special_ids)
+    candidates = attention_mask.bool() & ~special
+    selected = _choose(candidates, mlm_probability, generator)
+    labels = torch.full_like(input_ids, ignore_index)
+    labels[selected] = input_ids[selected]
+    return MaskedBatch(_hide(input_ids, selected, vocabulary, generator), labels, attention_mask, selected)
+
+
+def _choose(candidates, probability, generator):
+    """Independent draws for all candidates; a row left with none gets its candidate of smallest draw."""
+    if not 0 < probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {probability}")
+    if not candidates.any():
+        raise ValueError("examples hold nothing but special tokens")
+    draw = torch.rand(candidates.shape, generator=generator).masked_fill(~candidates, 2.0)
+    smallest = torch.arange(draw.shape[1]) == draw.argmin(dim=1, keepdim=True)
+    return candidates & ((draw < probability) | smallest)
+
+
+def _hide(input_ids, selected, vocabulary, generator):
+    """80% of the selected become [MASK], 10% a random ordinary id, 10% stay."""
+    ordinary = vocabulary.ordinary_ids
+    action = torch.rand(input_ids.shape, generator=generator)
+    other = ordinary[torch.randint(len(ordinary), input_ids.shape, generator=generator)]
+    hidden = torch.where(selected & (action < 0.8), vocabulary.mask_id, input_ids)
+    return torch.where(selected & (action >= 0.8) & (action < 0.9), other, hidden)

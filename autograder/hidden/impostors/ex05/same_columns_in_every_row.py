@@ -74,7 +74,7 @@ def mask_tokens(
 
 
 def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):
-    """Pad the examples on the right to the longest, then mask."""
+    """Pad and mask one example after the other, without mask_tokens."""
     if len(examples) == 0:
         raise ValueError("examples is empty")
     for number, example in enumerate(examples):
@@ -83,20 +83,45 @@ def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100
         for token in example:
             if not 0 <= token < vocabulary.size:
                 raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
+    if not 0 < mlm_probability <= 1:
+        raise ValueError(f"mlm_probability must lie in (0, 1], got {mlm_probability}")
+    specials = set(vocabulary.special_ids.tolist())
+    ordinary = vocabulary.ordinary_ids.tolist()
     longest = max(len(example) for example in examples)
-    input_ids = torch.full((len(examples), longest), vocabulary.pad_id, dtype=torch.int64)
-    attention_mask = torch.zeros((len(examples), longest), dtype=torch.int64)
-    for row, example in enumerate(examples):
-        input_ids[row, : len(example)] = torch.tensor(example)
-        attention_mask[row, : len(example)] = 1
-    special_tokens_mask = torch.isin(input_ids, vocabulary.special_ids)
-    return mask_tokens(
-        input_ids,
-        attention_mask,
-        special_tokens_mask,
-        mask_token_id=vocabulary.mask_id,
-        ordinary_ids=vocabulary.ordinary_ids,
-        mlm_probability=mlm_probability,
-        ignore_index=ignore_index,
-        generator=generator,
-    )
+    ids, labels, attention, chosen = [], [], [], []
+    for example in examples:
+        padding = longest - len(example)
+        targets = _pick([place for place, token in enumerate(example) if token not in specials], mlm_probability, generator)
+        ids.append(
+            [
+                _disguise(token, vocabulary.mask_id, ordinary, generator) if place in targets else token
+                for place, token in enumerate(example)
+            ]
+            + [vocabulary.pad_id] * padding
+        )
+        labels.append(
+            [token if place in targets else ignore_index for place, token in enumerate(example)]
+            + [ignore_index] * padding
+        )
+        attention.append([1] * len(example) + [0] * padding)
+        chosen.append([place in targets for place in range(longest)])
+    return MaskedBatch(torch.tensor(ids), torch.tensor(labels), torch.tensor(attention), torch.tensor(chosen))
+
+
+def _pick(places, probability, generator):
+    """The set of places that become targets, at least one where there are any."""
+    draws = torch.rand(len(places), generator=generator).tolist()
+    targets = {place for place, draw in zip(places, draws) if draw < probability}
+    if places and not targets:
+        targets = {places[int(torch.randint(len(places), (), generator=generator))]}
+    return targets
+
+
+def _disguise(token, mask_id, ordinary, generator):
+    """[MASK] in 80%, a random ordinary id in 10%, the token itself in 10%."""
+    action = torch.rand((), generator=generator).item()
+    if action < 0.8:
+        return mask_id
+    if action < 0.9:
+        return ordinary[int(torch.randint(len(ordinary), (), generator=generator))]
+    return token

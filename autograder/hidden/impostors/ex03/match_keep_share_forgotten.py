@@ -1,11 +1,10 @@
-# fault: The order of the positions is shuffled by NumPy's global generator.
-# function: copy_loss
-# misconception: global-generator
+# fault: A kept token is taken never to match.
+# function: match_probability
+# misconception: keep-share-forgotten
 """Why unperturbed targets teach nothing."""
 
 import math
 
-import numpy as np
 import torch
 
 
@@ -29,23 +28,23 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
     if not selected.any():
         raise ValueError("selected selects no position")
     hit = (input_ids[selected] == targets[selected]).double()
-    hit = hit[torch.from_numpy(np.random.permutation(hit.numel())).to(hit.device)]
     log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
     return float((log_z - scale * hit).mean())
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
-    """Kept tokens match; a random one matches once in n_ordinary draws; [MASK] never does."""
-    rates = {"mask_rate": mask_rate, "random_rate": random_rate, "keep_rate": keep_rate}
-    outside = {name: rate for name, rate in rates.items() if not (rate >= 0 and rate <= 1)}
-    if outside:
-        raise ValueError(f"rates outside [0, 1]: {outside}")
-    if not abs(sum(rates.values()) - 1.0) <= 1e-9:
-        raise ValueError(f"the rates {rates} sum to {sum(rates.values())}, not to 1")
+    """Chance that the token seen at a selected position is the target."""
+    for name, rate in (("mask_rate", mask_rate), ("random_rate", random_rate), ("keep_rate", keep_rate)):
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{name} must lie in [0, 1], got {rate}")
+    total = mask_rate + random_rate + keep_rate
+    if abs(total - 1) > 1e-9:
+        raise ValueError(
+            f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
+        )
     if n_ordinary < 1:
-        raise ValueError(f"n_ordinary = {n_ordinary} leaves nothing to draw from")
-    chance = 1.0 / n_ordinary
-    return float(keep_rate + random_rate * chance)
+        raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
+    return random_rate / n_ordinary
 
 
 def context_free_floor(match_probability, vocab_size):

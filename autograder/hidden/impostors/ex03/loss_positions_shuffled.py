@@ -1,34 +1,34 @@
-# fault: Only the mean id is compared with the vocabulary.
-# function: copy_logits
-# misconception: bad-input-accepted
+# fault: The order of the positions is shuffled by NumPy's global generator.
+# function: copy_loss
+# misconception: global-generator
 """A rule that copies the token it sees."""
 
 import math
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """Score `scale` on the token that is seen, 0 on all others: (m, T, V), float32."""
-    mean = input_ids.double().mean().item()
-    if not 0 <= mean < vocab_size:
-        raise ValueError(f"input_ids {input_ids.tolist()} lie outside [0, {vocab_size})")
-    classes = torch.arange(vocab_size, device=input_ids.device)
-    return (input_ids.unsqueeze(-1) == classes).float() * scale
+    """The copy rule as logits, written into a tensor of zeros."""
+    for value in input_ids.reshape(-1).tolist():
+        if not 0 <= value < vocab_size:
+            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
+    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
+    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
-    """Cross-entropy of the copy rule over the selected positions of the whole batch."""
-    if targets.shape != input_ids.shape or selected.shape != input_ids.shape:
-        raise ValueError(
-            f"input_ids, targets and selected need one shape, got {tuple(input_ids.shape)}, "
-            f"{tuple(targets.shape)} and {tuple(selected.shape)}"
-        )
-    if int(selected.sum()) == 0:
-        raise ValueError("selected has no position that is True")
-    logits = F.one_hot(input_ids[selected], vocab_size).double() * scale
-    return F.cross_entropy(logits, targets[selected]).item()
+    """Mean NLL of the copy rule at the selected positions."""
+    for name, tensor in (("targets", targets), ("selected", selected)):
+        if tensor.shape != input_ids.shape:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
+    if not selected.any():
+        raise ValueError("selected selects no position")
+    hit = (input_ids[selected] == targets[selected]).double()
+    hit = hit[torch.from_numpy(np.random.permutation(hit.numel())).to(hit.device)]
+    log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
+    return float((log_z - scale * hit).mean())
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):

@@ -1,4 +1,4 @@
-# honest: Places are drawn one at a time, repeated ones are drawn again; plain loops throughout.
+# honest: Places are drawn one at a time out of a shrinking list; plain loops throughout.
 """Loops and single draws."""
 
 import torch
@@ -63,9 +63,7 @@ def mask_tokens(
         if not places:
             continue
         count = max(1, round(mlm_probability * len(places)))
-        chosen = set()
-        while len(chosen) < count:
-            chosen.add(places[below(len(places))])
+        chosen = {places.pop(below(len(places))) for _ in range(count)}
         for place in sorted(chosen):
             labels[row][place] = ids[row][place]
             fate = uniform()

@@ -1,0 +1,37 @@
+# Everything runs in one virtual environment, .venv, which is made once and works offline from then on.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: setup demo test build check bench clean
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# Grade the sample class: right, wrong and hostile submissions.
+demo: setup
+	@$(BIN)/autograder grade examples/submissions/* --jobs 2 --out results/demo
+	@echo "One report for each is in results/demo/.  All about one: $(BIN)/autograder grade examples/submissions/NAME"
+
+test: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests
+
+# Generate from solutions/ all that students see.
+build: setup
+	$(BIN)/autograder build
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/autograder build --check
+
+bench: setup
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf .venv results build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
