@@ -158,8 +158,9 @@ def file_names(paths: Sequence[str]) -> list[str]:
     names: list[str] = []
     taken: set[str] = set()
     for path in paths:
-        stem = re.sub(r"[^\w.-]+", "-", path, flags=re.ASCII).strip("-.")[-100:].lstrip("-.")
-        if stem != path or stem.casefold() in taken:
+        plain = path.replace("/", "-").strip("-.")
+        stem = re.sub(r"[^\w.-]+", "-", plain, flags=re.ASCII)[-100:].strip("-.")
+        if stem != plain or not stem or stem.casefold() in taken:
             digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:8]
             stem = f"{stem or 'submission'}-{digest}"
         name, copy = stem, 1

@@ -19,6 +19,7 @@ from _pytest.runner import runtestprotocol
 from autograder import __version__
 from autograder.hidden.catalogue import catalogue
 from autograder.hidden.expect import Wrong
+from autograder.limits import Limits
 from autograder.report import Check, ExerciseReport, FunctionReport, Report, Verdict, plain_text
 from autograder.sandbox.loading import Part, load
 from autograder.syllabus import EXERCISES, Exercise
@@ -68,12 +69,14 @@ class Submission:
 class Options:
     """device: "auto", "cpu" or "cuda".  sandbox: "auto", "strict" or "off" (bare).
 
+    limits: how much time a submission may take.
     For authors only: in_process: without a boundary.  stop_early: skip what follows the first check that fails.
     """
 
     device: str = "auto"
     seed: int = 0
     sandbox: str = "auto"
+    limits: Limits = Limits()
     in_process: bool = False
     stop_early: bool = False
 
@@ -109,7 +112,7 @@ def grade_all(submissions: Iterable[Submission], options: Options, on_report: Ca
         return
     from autograder.wire.remote import RemoteClassroom
 
-    with RemoteClassroom(options.sandbox, device, options.seed) as classroom:
+    with RemoteClassroom(options.sandbox, device, options.seed, options.limits) as classroom:
         _run(submissions, options, device, classroom.open, classroom.level, on_report)
 
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -146,5 +147,11 @@ def _told(outcomes: list[Outcome]) -> list[str]:
         lines.append(f"  {'✗' if outcome.message else '✓'} {outcome.title}")
         following = outcomes[index + 1].message if index + 1 < len(outcomes) else ""
         if outcome.message and outcome.message != following:
-            lines += [f"      │ {line}" for line in outcome.message.splitlines()[:12]]
+            lines += [f"      │ {line}" for line in _wrapped(outcome.message)[:12]]
     return [*lines, ""]
+
+
+def _wrapped(message: str) -> list[str]:
+    """The words of a failed assertion, without the values that pytest adds: the visible checks name those that matter."""
+    own = re.split(r"\nassert ", message.removeprefix("AssertionError: "), maxsplit=1)[0]
+    return [piece for line in own.splitlines() for piece in textwrap.wrap(line, 92, drop_whitespace=False)]

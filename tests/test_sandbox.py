@@ -17,11 +17,12 @@ import torch
 
 import autograder
 from autograder.grading import Work
+from autograder.limits import Limits
 from autograder.sandbox import confine
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
 from autograder.wire.errors import GraderFault, Interrupted
-from autograder.wire.remote import Limits, RemoteClassroom
+from autograder.wire.remote import RemoteClassroom
 
 ROOT = Path(autograder.__file__).parents[1]
 LIMITS = Limits(load_cpu=5, check_cpu=5, check_wall=15)

@@ -67,9 +67,14 @@ LARGE_GROUPS = 8
 ACTION_GROUPS = 10
 #: collate_mlm: whole texts of 120 and 128 candidates at the default share, and all selected.
 COLLATED = Design(4, 24, 134, (120, 128), 26, 0.15)
+COLLATED_FEW = Design(4, 24, 134, (120, 128), 26, 0.02)
 COLLATED_ALL = Design(4, 24, 134, (120, 128), 26, 1.0)
+#: Equal sequences, and candidates in each, in one large batch at mlm_probability 0.5: no two masks are the same.
+MANY_ROWS = (200, 62)
 #: Sequences and, at least, candidates in each, of the batch that is masked again and again.
 REPEATED = (3, 30)
+#: Calls on that batch: a small stock of masks shows.
+REPETITIONS = 100
 
 
 class Count(NamedTuple):
@@ -171,6 +176,11 @@ def near(n: int, p: float, width: float = 1.0) -> float:
 def is_near(count: float, n: int, p: float, width: float = 1.0) -> bool:
     """Whether a count lies within width of n · p, as `near` counts it."""
     return abs(count - n * p) <= width + 1e-9
+
+
+def equal_counts(n: int, p: float) -> float:
+    """Probability that two independent Binomial(n, p) are equal."""
+    return float((binomial(n, p).pmf ** 2).sum())
 
 
 # -- How many targets a sequence gets ----------------------------------------------------------------------------------
@@ -326,7 +336,7 @@ def rates() -> dict[str, Rates]:
             {"a target always added": share_outside(FEW, "always one more")},
         ),
         "test_positions_uniform": Rates(
-            3 * ALPHA,
+            5 * ALPHA,
             {
                 "a position never selected": _flagged(0, one_position),
                 "neighbours selected together": _flagged(
@@ -336,10 +346,15 @@ def rates() -> dict[str, Rates]:
             },
         ),
         "test_sequences_independent": Rates(
-            2 * ALPHA + math.comb(sequences, 2) / math.comb(n, k),
+            4 * ALPHA
+            + math.comb(sequences, 2) / math.comb(n, k)
+            + math.comb(MANY_ROWS[0], 2) / math.comb(MANY_ROWS[1], MANY_ROWS[1] // 2),
             {
                 "the same mask in every sequence": _flagged(
                     sequences // 2 * k, total([overlap(n, k, k)] * (sequences // 2)).bounds()
+                ),
+                "one number of targets for all sequences": _flagged(
+                    sequences // 2, binomial_bounds(sequences // 2, equal_counts(n, s.probability))
                 ),
                 "the same mask in every call": _flagged(
                     sequences // 4 * k, total([overlap(n, k, k)] * (sequences // 4)).bounds()
@@ -365,7 +380,7 @@ def rates() -> dict[str, Rates]:
             },
         ),
         "test_each_token_on_its_own": Rates(
-            11 * ALPHA,
+            13 * ALPHA,
             {
                 "one fate a sequence": min(
                     _flagged(a.total // 2, pair),
@@ -391,7 +406,7 @@ def rates() -> dict[str, Rates]:
             },
         ),
         "test_random_ids_independent": Rates(
-            6 * ALPHA,
+            7 * ALPHA,
             {
                 "one id a sequence": _flagged(r.total // 2, binomial_bounds(r.total // 2, 1 / r.ordinary)),
                 "ids dealt like cards": _all_near(64 * r.rows, 1 / r.ordinary, r.calls),
@@ -420,12 +435,21 @@ def rates() -> dict[str, Rates]:
             },
         ),
         "test_second_call_is_new": Rates(
-            8 * repeated(0.3) + 2 / math.factorial(20) ** 2, {"a generator seeded again": 1.0}
+            8 * repeated(0.3) + 2 / math.factorial(20) ** 2 + math.comb(REPETITIONS, 2) * repeated(0.3),
+            {
+                "a generator seeded again": 1.0,
+                "a stock of 500 masks": 1 - math.prod(1 - call / 500 for call in range(REPETITIONS)),
+            },
         ),
         "test_collate_hands_on_the_generator": Rates(4 * repeated(0.4), {"a generator seeded again": 1.0}),
         "test_collate_share": Rates(
-            max(share_outside(COLLATED, family) for family in FAMILIES),
-            {"20% instead of 15%": min(share_outside(COLLATED, f, 0.2) for f in ("forced", "redrawn", "nearest"))},
+            max(share_outside(COLLATED, family) + share_outside(COLLATED_FEW, family) for family in FAMILIES),
+            {
+                "15% instead of 2%": min(
+                    share_outside(COLLATED_FEW, f, 0.15) for f in ("forced", "redrawn", "nearest")
+                ),
+                "20% instead of 15%": min(share_outside(COLLATED, f, 0.2) for f in ("forced", "redrawn", "nearest")),
+            },
         ),
         "test_collate_split": Rates(
             split_outside(few, DEFAULT_RATES, DEFAULT_RATES, COLLATED_ALL.ordinary) + ALPHA,

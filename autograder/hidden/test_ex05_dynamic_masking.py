@@ -471,9 +471,22 @@ def test_same_state_same_result(student: Student, device: torch.device, seed: in
 def test_second_call_is_new(student: Student, device: torch.device, seed: int) -> None:
     """A second call with the same generator gives a new mask, new decisions and new random tokens.
 
-    A right solution fails with probability below 1e-14.
-    Detected with probability above 0.999: a generator seeded again.
+    A right solution fails with probability below 1e-12.
+    Detected with probability above 0.999: a generator seeded again; a stock of 500 masks.
     """
+    case = aspect_case("selection", device)
+    one = source(seed, 9, device)
+    masks = set()
+    for number in range(chance.REPETITIONS):
+        got = case.masked_by(student, one, mlm_probability=0.3)
+        (selected,) = read(got, student.last, case.shape, "selected")
+        some_target(selected, student.last)
+        masks.add(selected.numpy().tobytes())
+        if len(masks) <= number:
+            expect.wrong(
+                f"{student.last.text}\nselected, in call {number + 1} of many with one generator, just the same "
+                f"targets as in an earlier one."
+            )
     for number, (aspect, field, changes) in enumerate(ASPECTS):
         case = aspect_case(aspect, device)
         one = source(seed, 10 + number, device)
@@ -654,6 +667,12 @@ def halves(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return array[:, :even:2], array[:, 1:even:2]
 
 
+def mirrored(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first sequence and the last, the second and the last but one …"""
+    half = len(array) // 2
+    return array[:half], array[::-1][:half]
+
+
 def outside(value: float, bounds: tuple[int, int]) -> bool:
     return not bounds[0] <= value <= bounds[1]
 
@@ -735,7 +754,7 @@ def test_positions_uniform(student: Student, seed: int) -> None:
     """The selected positions are uniform among the candidates of the sequence: no place is preferred, none avoided, and
     neighbours are no likelier together.
 
-    A right solution fails with probability below 4e-12.
+    A right solution fails with probability below 6e-12.
     Detected with probability above 0.999: a position never selected; neighbours selected together; only the first half.
     """
     drawn = sample(student, seed, chance.SELECTION)
@@ -748,6 +767,24 @@ def test_positions_uniform(student: Student, seed: int) -> None:
             where = f"{place + 1}." if place < least // 2 else f"{least - place}. to last"
             drawn.fail(
                 f"The {where} candidate is selected in {count} of {len(places)} sequences; likely are {spell(bounds)}.",
+                "position-bias",
+            )
+    middle = 3 * (drawn.design.ordinary // 2)
+    for what, picks in (
+        ("of the lower half", [ids < middle for ids in drawn.ids]),
+        ("of every second id", [ids % 2 == 0 for ids in drawn.ids]),
+    ):
+        count, expected = 0, []
+        for selected, pick in zip(drawn.selected, picks, strict=True):
+            count += int((selected & pick).sum())
+            n = selected.shape[1]
+            expected += [
+                chance.overlap(n, int(here.sum()), int(row.sum())) for here, row in zip(pick, selected, strict=True)
+            ]
+        bounds = chance.total(expected).bounds()
+        if outside(count, bounds):
+            drawn.fail(
+                f"{count} of {sum(drawn.counts)} targets have an id {what}; {spell(bounds)} are likely.",
                 "position-bias",
             )
     early = together = 0
@@ -777,8 +814,9 @@ def test_positions_uniform(student: Student, seed: int) -> None:
 def test_sequences_independent(student: Student, seed: int) -> None:
     """Sequences are masked independently of each other, even if they are equal.
 
-    A right solution fails with probability below 3e-12.
-    Detected with probability above 0.999: the same mask in every sequence; the same mask in every call.
+    A right solution fails with probability below 5e-12.
+    Detected with probability above 0.999: the same mask in every sequence; the same mask in every call; one
+    number of targets for all sequences.
     """
     drawn = sample(student, seed, chance.SELECTION)
     both, expected = 0, []
@@ -806,11 +844,42 @@ def test_sequences_independent(student: Student, seed: int) -> None:
             f"{bounds[0] / len(expected):.1f} … {bounds[1] / len(expected):.1f} are likely.",
             "same-mask-every-call",
         )
+    pairs = list(zip(drawn.counts[::2], drawn.counts[1::2], drawn.sizes[::2], strict=True))
+    if not chance.rounds(drawn.counts, drawn.sizes, drawn.design.probability):
+        p = drawn.design.probability
+        equal = sum(one == other for one, other, _ in pairs)
+        bounds = chance.poisson_binomial(chance.equal_counts(n, p) for _, _, n in pairs).bounds()
+        if outside(equal, bounds):
+            drawn.fail(
+                f"Of {len(pairs)} pairs of sequences in a batch, {equal} have the same number of targets, although it "
+                f"varies; {spell(bounds)} are likely.",
+                "same-mask-in-all-sequences",
+            )
+        near = sum(chance.is_near(one + other, 2 * n, p) for one, other, n in pairs)
+        bounds = chance.poisson_binomial(chance.near(2 * n, p) for _, _, n in pairs).bounds()
+        if outside(near, bounds):
+            drawn.fail(
+                f"In {near} of {len(pairs)} pairs of sequences in a batch, one has as many more targets than its mean "
+                f"as the other has fewer; {spell(bounds)} are likely.",
+                "quota-for-the-batch",
+            )
     masks = [mask.tobytes() for selected in drawn.selected for mask in selected]
     if len(set(masks)) < len(masks):
         drawn.fail(
             f"Only {len(set(masks))} of the {len(masks)} selections differ; by chance no two are equal.",
             "same-mask-every-call",
+        )
+    rows, n = chance.MANY_ROWS
+    ids = torch.full((rows, n), 3)
+    case = Case(ids, torch.ones_like(ids), torch.zeros_like(ids), 4, spread_ids(41))
+    got = case.masked_by(student, source(seed, rows), mlm_probability=0.5)
+    (selected,) = read(got, student.last, case.shape, "selected")
+    some_target(selected, student.last)
+    different = len({row.tobytes() for row in selected.numpy()})
+    if different < rows:
+        expect.wrong(
+            f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all differ.",
+            "same-mask-in-all-sequences",
         )
 
 
@@ -876,16 +945,21 @@ def test_each_token_on_its_own(student: Student, seed: int) -> None:
     fates = [np.where(selected, fate, -1) for fate, selected in zip(drawn.fate, drawn.selected, strict=True)]
     alike("neighbouring targets", drawn, [halves(fate) for fate in fates], same)
     alike("targets in the same place of two sequences", drawn, [(fate[::2], fate[1::2]) for fate in fates], same)
+    alike("targets in the same place of two sequences", drawn, [mirrored(fate) for fate in fates], same)
     alike("targets in the same place of two calls", drawn, list(zip(fates[::2], fates[1::2], strict=True)), same)
     mask_share = chance.DEFAULT_RATES[0]
-    early = np.concatenate([fate[:, : fate.shape[1] // 2].ravel() for fate in fates])
-    bounds = chance.binomial_bounds(int((early >= 0).sum()), mask_share)
-    if outside(int((early == MASKED).sum()), bounds):
-        drawn.fail(
-            f"Of the targets in the first halves of the sequences, {int((early == MASKED).sum())} became [MASK]; "
-            f"{spell(bounds)} are likely.",
-            "quota-instead-of-chance",
-        )
+    for what, part in (
+        ("in the first halves of the sequences", [fate[:, : fate.shape[1] // 2] for fate in fates]),
+        ("with every second id", [fate[ids % 2 == 0] for fate, ids in zip(fates, drawn.ids, strict=True)]),
+    ):
+        some = np.concatenate([array.ravel() for array in part])
+        bounds = chance.binomial_bounds(int((some >= 0).sum()), mask_share)
+        if outside(int((some == MASKED).sum()), bounds):
+            drawn.fail(
+                f"Of {int((some >= 0).sum())} targets {what}, {int((some == MASKED).sum())} became [MASK]; "
+                f"{spell(bounds)} are likely.",
+                "one-decision-for-many",
+            )
     varied("sequence", drawn, [row for fate in fates for row in fate])
     varied("call", drawn, fates)
 
@@ -994,7 +1068,7 @@ def changed_tokens(drawn: Sample) -> tuple[np.ndarray, np.ndarray]:
 def test_random_ids_independent(student: Student, seed: int) -> None:
     """Each random token is drawn by itself: neither one id for many positions, nor ids dealt out like cards.
 
-    A right solution fails with probability below 7e-12.
+    A right solution fails with probability below 8e-12.
     Detected with probability above 0.999: one id a sequence; ids dealt like cards.
     """
     drawn = sample(student, seed, chance.REPLACEMENTS, (0.0, 1.0))
@@ -1003,6 +1077,7 @@ def test_random_ids_independent(student: Student, seed: int) -> None:
     alike_ids = "one id for many positions" if any(len(np.unique(array)) < size // 2 for array in new) else ""
     alike("neighbouring targets", drawn, [halves(array) for array in new], 1 / size)
     alike("targets in the same place of two sequences", drawn, [(a[::2], a[1::2]) for a in new], 1 / size)
+    alike("targets in the same place of two sequences", drawn, [mirrored(array) for array in new], 1 / size)
     alike("targets in the same place of two calls", drawn, list(zip(new[::2], new[1::2], strict=True)), 1 / size)
     for id_ in (0, 3 * (size // 2), 3 * (size - 1)):
         near, chances = 0, []
@@ -1274,6 +1349,8 @@ def unmoved(student: Student, name: str) -> None:
 
 # -- collate_mlm -------------------------------------------------------------------------------------------------------
 _spare = torch.Generator().manual_seed(5)
+#: Which of collate_mlm's witnessed moves of a global generator may be the fault of the submission's mask_tokens.
+_excused: WeakKeyDictionary[Student, set[int]] = WeakKeyDictionary()
 
 
 def right_mask_tokens(*args: Any, **kwargs: Any) -> MaskedBatch:
@@ -1303,10 +1380,14 @@ def forgiving(student: Student, check: Callable[[], None]) -> None:
         if isinstance(error, RemoteError) and error.raised.base == "NotImplementedError":
             raise
         fault = error
+    moved = student.witness("collate_mlm").moved
+    before = len(moved)
     try:
         check()
     except (expect.Wrong, RemoteError):
         raise fault from None
+    finally:
+        _excused.setdefault(student, set()).update(range(before, len(moved)))
 
 
 class Texts(NamedTuple):
@@ -1527,16 +1608,17 @@ def collated(student: Student, seed: int, design: chance.Design) -> list[tuple[T
 
 @pytest.mark.worth("collate_mlm", 0.2, misconception="wrong-share")
 def test_collate_share(student: Student, seed: int) -> None:
-    """mlm_probability is 0.15 unless another value is given.
+    """mlm_probability is handed on; it is 0.15 unless another value is given.
 
     A right solution fails with probability below 2e-12.
-    Detected with probability above 0.999: 20% instead of 15%.
+    Detected with probability above 0.999: 20% instead of 15%; 15% instead of 2%.
     """
-    design = chance.COLLATED
 
     def check() -> None:
-        counts = [int(k) for _, _, selected in collated(student, seed, design) for k in selected.sum(dim=1)]
-        if chance.share_fault(counts, design.per_sequence(), design.probability):
+        for design in (chance.COLLATED, chance.COLLATED_FEW):
+            counts = [int(k) for _, _, selected in collated(student, seed, design) for k in selected.sum(dim=1)]
+            if not chance.share_fault(counts, design.per_sequence(), design.probability):
+                continue
             expect.wrong(
                 f"{student.last.text}\nselected {sum(counts)} of {design.total} candidates in {design.calls} calls as "
                 f"this, a share of {sum(counts) / design.total:.3f} instead of {design.probability}."
@@ -1701,15 +1783,16 @@ def test_collate_leaves_examples_alone(student: Student, seed: int) -> None:
     witness = student.witness("collate_mlm")
 
     def check() -> None:
-        mutated, moved = len(witness.mutated), len(witness.moved)
         for number, lengths in enumerate(([7, 3, 5], [4, 4], [1, 9])):
             collates(student, make_texts(number, lengths), seed)
             make_texts(number, lengths).collated_by(student, source(seed, number))
-        if witness.mutated[mutated:]:
-            call, argument = witness.mutated[mutated]
+        mutated = [(call, argument) for call, argument in witness.mutated if argument in {"examples", "vocabulary"}]
+        if mutated:
+            call, argument = mutated[0]
             expect.wrong(f"{call}\nchanged its argument `{argument}`; inputs belong to the caller.", "input-mutated")
-        if witness.moved[moved:]:
-            call, name = witness.moved[moved]
-            expect.wrong(f"{call}\nmoved the global random generator of {name}.", "global-generator")
+        # Earlier calls count, too: seeding a global generator with a constant moves it only once.
+        for number, (call, name) in enumerate(witness.moved):
+            if number not in _excused.get(student, ()) and "generator=Generator(" in call:
+                expect.wrong(f"{call}\nmoved the global random generator of {name}.", "global-generator")
 
     forgiving(student, check)

@@ -16,7 +16,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 import exercises.kit
+from autograder.limits import Limits
 from autograder.sandbox.confine import View
 from autograder.syllabus import Exercise
 from autograder.wire import frames
@@ -42,25 +43,6 @@ RUNTIME = (
 ).split()
 MEMORY_BYTES = 8 * 1024**3
 START_SECONDS = 120
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Time that a submission may take, in seconds: CPU time, and a generous wall time for a loaded machine.
-
-    check: one check.  function: all checks of one function that ran out of time.  exercise: everything.
-    """
-
-    load_cpu: float = 20.0
-    check_cpu: float = 10.0
-    check_wall: float = 40.0
-    function_cpu: float = 20.0
-    function_wall: float = 50.0
-    exercise_cpu: float = 150.0
-
-    @property
-    def worker_cpu(self) -> int:
-        return int(self.exercise_cpu * 2)
 
 
 class RemoteClassroom:

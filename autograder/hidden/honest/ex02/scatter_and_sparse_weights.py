@@ -27,8 +27,7 @@ def stable_log_softmax(logits: Tensor) -> Tensor:
     top, where = x.max(dim=-1, keepdim=True)
     shifted = x - top
     rest = shifted.exp().scatter(-1, where, 0.0).sum(-1, keepdim=True)
-    # the scatter cuts one constant exp(0) = 1 out of the sum; its gradient cancels with that of the maximum
-    return (shifted - torch.log1p(rest) + 0.0).to(logits.dtype)
+    return (shifted - torch.log1p(rest)).to(logits.dtype)
 
 
 def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor:

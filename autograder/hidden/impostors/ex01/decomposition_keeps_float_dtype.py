@@ -1,51 +1,39 @@
 # fault: float32 and float16 parts come back in their own dtype.
 # function: another_decomposition
 # misconception: dtype-changed
-"""Token, segment and position embeddings in NumPy."""
+"""Input embeddings of BERT."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """Add token, segment and position vectors element by element."""
-    if not token.shape == segment.shape == position.shape:
-        raise ValueError(
-            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
-        )
-    dtype = np.result_type(token, segment, position)
-    total = token.astype(dtype)
-    total += segment
-    total += position
-    return total
+    """token + segment + position, without broadcasting."""
+    shapes = {token.shape, segment.shape, position.shape}
+    if len(shapes) > 1:
+        raise ValueError(f"shapes of token, segment, position differ: {token.shape} {segment.shape} {position.shape}")
+    return np.add(np.add(token, segment), position)
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
-    """(m, T) ids and types to (m, T, d) vectors."""
+    """Look up the three embeddings of every token and add them: (m, T, d)."""
     if input_ids.ndim != 2:
-        raise ValueError(f"expected input_ids of shape (m, T), got {input_ids.shape}")
-    if input_ids.shape != token_type_ids.shape:
-        raise ValueError(f"token_type_ids {token_type_ids.shape} does not fit input_ids {input_ids.shape}")
-    d = token_table.shape[1]
-    if segment_table.shape[1] != d or position_table.shape[1] != d:
-        raise ValueError(
-            f"tables of unequal width: token_table {d}, segment_table {segment_table.shape[1]}, "
-            f"position_table {position_table.shape[1]}"
-        )
-    m, T = input_ids.shape
-    P = len(position_table)
-    if T > P:
-        raise ValueError(f"input_ids is too long: T = {T}, position_table has P = {P}")
-    V, S = len(token_table), len(segment_table)
-    if int(input_ids.min()) < 0 or int(input_ids.max()) >= V:
-        bad = int(input_ids.min()) if int(input_ids.min()) < 0 else int(input_ids.max())
-        raise ValueError(f"id {bad} in input_ids is outside [0, {V})")
-    if int(token_type_ids.min()) < 0 or int(token_type_ids.max()) >= S:
-        bad = int(token_type_ids.min()) if int(token_type_ids.min()) < 0 else int(token_type_ids.max())
-        raise ValueError(f"id {bad} in token_type_ids is outside [0, {S})")
-    token = token_table[input_ids.astype(np.int64)]
-    segment = segment_table[token_type_ids.astype(np.int64)]
-    position = np.broadcast_to(position_table[:T], (m, T, d))
-    return token + segment + position
+        raise ValueError(f"input_ids must have two axes (m, T), got shape {input_ids.shape}")
+    if token_type_ids.shape != input_ids.shape:
+        raise ValueError(f"token_type_ids has shape {token_type_ids.shape}, but input_ids has {input_ids.shape}")
+    widths = (token_table.shape[1], segment_table.shape[1], position_table.shape[1])
+    if len(set(widths)) != 1:
+        raise ValueError(f"token_table, segment_table and position_table must share d, got {widths}")
+    length = input_ids.shape[1]
+    if length > position_table.shape[0]:
+        raise ValueError(f"input_ids has T = {length}, but position_table has only {position_table.shape[0]} rows")
+    for name, ids, rows in (
+        ("input_ids", input_ids, token_table.shape[0]),
+        ("token_type_ids", token_type_ids, segment_table.shape[0]),
+    ):
+        outside = ids[(ids < 0) | (ids >= rows)]
+        if outside.size:
+            raise ValueError(f"{name} holds {outside[0]}, outside [0, {rows})")
+    return token_table[input_ids] + segment_table[token_type_ids] + position_table[:length]
 
 
 def another_decomposition(token, segment, position):

@@ -1,17 +1,22 @@
 # fault: The result is a list of matrices.
 # function: input_embeddings
 # misconception: wrong-result-type
-"""Exercise 1: the input representation."""
+"""Token, segment and position embeddings in NumPy."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """Sum of the three embeddings, which must have one identical shape (..., d)."""
-    for name, array in (("segment", segment), ("position", position)):
-        if array.shape != token.shape:
-            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
-    return token + segment + position
+    """Add token, segment and position vectors element by element."""
+    if not token.shape == segment.shape == position.shape:
+        raise ValueError(
+            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
+        )
+    dtype = np.result_type(token, segment, position)
+    total = token.astype(dtype)
+    total += segment
+    total += position
+    return total
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
@@ -37,9 +42,11 @@ def input_embeddings(input_ids, token_type_ids, token_table, segment_table, posi
 
 
 def another_decomposition(token, segment, position):
-    """All three parts change, the sum does not: the changes add up to zero."""
-    shapes = [array.shape for array in (token, segment, position)]
-    if any(shape != shapes[0] for shape in shapes):
-        raise ValueError(f"token, segment, position have unequal shapes {shapes}")
-    parts = [np.asarray(array, dtype=np.float64) for array in (token, segment, position)]
-    return parts[0] + 2.0, parts[1] - 0.5, parts[2] - 1.5
+    """Three other parts with the same sum: what one part gains, another loses."""
+    for name, array in (("segment", segment), ("position", position)):
+        if array.shape != token.shape:
+            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
+    token = token.astype(np.float64)
+    segment = segment.astype(np.float64)
+    position = position.astype(np.float64)
+    return token + 1.0, segment - 1.0, position

@@ -1,22 +1,17 @@
 # fault: The inner loop runs over m tokens instead of T, so longer sequences end in zeros.
 # function: input_embeddings
 # misconception: first-sequence-only
-"""Token, segment and position embeddings in NumPy."""
+"""Input embeddings of BERT."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """Add token, segment and position vectors element by element."""
-    if not token.shape == segment.shape == position.shape:
-        raise ValueError(
-            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
-        )
-    dtype = np.result_type(token, segment, position)
-    total = token.astype(dtype)
-    total += segment
-    total += position
-    return total
+    """token + segment + position, without broadcasting."""
+    shapes = {token.shape, segment.shape, position.shape}
+    if len(shapes) > 1:
+        raise ValueError(f"shapes of token, segment, position differ: {token.shape} {segment.shape} {position.shape}")
+    return np.add(np.add(token, segment), position)
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
@@ -54,11 +49,10 @@ def input_embeddings(input_ids, token_type_ids, token_table, segment_table, posi
 
 
 def another_decomposition(token, segment, position):
-    """Three other parts with the same sum: what one part gains, another loses."""
-    for name, array in (("segment", segment), ("position", position)):
-        if array.shape != token.shape:
-            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
-    token = token.astype(np.float64)
-    segment = segment.astype(np.float64)
-    position = position.astype(np.float64)
-    return token + 1.0, segment - 1.0, position
+    """Move a constant from the position vector into the segment vector."""
+    if not token.shape == segment.shape == position.shape:
+        raise ValueError(
+            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
+        )
+    shift = np.full(token.shape, 0.5)
+    return np.array(token, dtype=np.float64), segment + shift, position - shift

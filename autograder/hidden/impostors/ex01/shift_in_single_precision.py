@@ -1,39 +1,51 @@
 # fault: The parts are shifted in float32 and cast to float64 afterwards.
 # function: another_decomposition
 # misconception: low-precision
-"""Input embeddings of BERT."""
+"""Exercise 1: the input representation."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """token + segment + position, without broadcasting."""
-    shapes = {token.shape, segment.shape, position.shape}
-    if len(shapes) > 1:
-        raise ValueError(f"shapes of token, segment, position differ: {token.shape} {segment.shape} {position.shape}")
-    return np.add(np.add(token, segment), position)
+    """Sum of the three embeddings, which must have one identical shape (..., d)."""
+    for name, array in (("segment", segment), ("position", position)):
+        if array.shape != token.shape:
+            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
+    return token + segment + position
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
-    """Look up the three embeddings of every token and add them: (m, T, d)."""
+    """Input representation of BERT before LayerNorm: x = token + segment + position."""
     if input_ids.ndim != 2:
-        raise ValueError(f"input_ids must have two axes (m, T), got shape {input_ids.shape}")
-    if token_type_ids.shape != input_ids.shape:
-        raise ValueError(f"token_type_ids has shape {token_type_ids.shape}, but input_ids has {input_ids.shape}")
-    widths = (token_table.shape[1], segment_table.shape[1], position_table.shape[1])
-    if len(set(widths)) != 1:
-        raise ValueError(f"token_table, segment_table and position_table must share d, got {widths}")
-    length = input_ids.shape[1]
-    if length > position_table.shape[0]:
-        raise ValueError(f"input_ids has T = {length}, but position_table has only {position_table.shape[0]} rows")
-    for name, ids, rows in (
-        ("input_ids", input_ids, token_table.shape[0]),
-        ("token_type_ids", token_type_ids, segment_table.shape[0]),
-    ):
-        outside = ids[(ids < 0) | (ids >= rows)]
-        if outside.size:
-            raise ValueError(f"{name} holds {outside[0]}, outside [0, {rows})")
-    return token_table[input_ids] + segment_table[token_type_ids] + position_table[:length]
+        raise ValueError(f"input_ids must be 2-D, not of shape {input_ids.shape}")
+    if input_ids.shape != token_type_ids.shape:
+        raise ValueError(f"input_ids {input_ids.shape} and token_type_ids {token_type_ids.shape} differ in shape")
+    (n_tokens, d), (n_types, d_segment), (n_positions, d_position) = (
+        token_table.shape,
+        segment_table.shape,
+        position_table.shape,
+    )
+    if d_segment != d:
+        raise ValueError(f"segment_table has d = {d_segment}, token_table has d = {d}")
+    if d_position != d:
+        raise ValueError(f"position_table has d = {d_position}, token_table has d = {d}")
+    m, T = input_ids.shape
+    if T > n_positions:
+        raise ValueError(f"T = {T} is more than the {n_positions} rows of position_table")
+    for value in input_ids.ravel():
+        if value < 0 or value >= n_tokens:
+            raise ValueError(f"input_ids: {value} is no row of token_table ({n_tokens} rows)")
+    for value in token_type_ids.ravel():
+        if value < 0 or value >= n_types:
+            raise ValueError(f"token_type_ids: {value} is no row of segment_table ({n_types} rows)")
+    dtype = np.result_type(token_table, segment_table, position_table)
+    out = np.zeros((m, T, d), dtype=dtype)
+    for i in range(m):
+        for t in range(T):
+            out[i, t] += token_table[input_ids[i, t]]
+            out[i, t] += segment_table[token_type_ids[i, t]]
+            out[i, t] += position_table[t]
+    return out
 
 
 def another_decomposition(token, segment, position):

@@ -1,51 +1,51 @@
 # fault: The shift is 1e-4.
 # function: another_decomposition
 # misconception: shift-too-small
-"""Exercise 1: the input representation."""
+"""Token, segment and position embeddings in NumPy."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """Sum of the three embeddings, which must have one identical shape (..., d)."""
-    for name, array in (("segment", segment), ("position", position)):
-        if array.shape != token.shape:
-            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
-    return token + segment + position
+    """Add token, segment and position vectors element by element."""
+    if not token.shape == segment.shape == position.shape:
+        raise ValueError(
+            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
+        )
+    dtype = np.result_type(token, segment, position)
+    total = token.astype(dtype)
+    total += segment
+    total += position
+    return total
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
-    """Input representation of BERT before LayerNorm: x = token + segment + position."""
+    """(m, T) ids and types to (m, T, d) vectors."""
     if input_ids.ndim != 2:
-        raise ValueError(f"input_ids must be 2-D, not of shape {input_ids.shape}")
+        raise ValueError(f"expected input_ids of shape (m, T), got {input_ids.shape}")
     if input_ids.shape != token_type_ids.shape:
-        raise ValueError(f"input_ids {input_ids.shape} and token_type_ids {token_type_ids.shape} differ in shape")
-    (n_tokens, d), (n_types, d_segment), (n_positions, d_position) = (
-        token_table.shape,
-        segment_table.shape,
-        position_table.shape,
-    )
-    if d_segment != d:
-        raise ValueError(f"segment_table has d = {d_segment}, token_table has d = {d}")
-    if d_position != d:
-        raise ValueError(f"position_table has d = {d_position}, token_table has d = {d}")
+        raise ValueError(f"token_type_ids {token_type_ids.shape} does not fit input_ids {input_ids.shape}")
+    d = token_table.shape[1]
+    if segment_table.shape[1] != d or position_table.shape[1] != d:
+        raise ValueError(
+            f"tables of unequal width: token_table {d}, segment_table {segment_table.shape[1]}, "
+            f"position_table {position_table.shape[1]}"
+        )
     m, T = input_ids.shape
-    if T > n_positions:
-        raise ValueError(f"T = {T} is more than the {n_positions} rows of position_table")
-    for value in input_ids.ravel():
-        if value < 0 or value >= n_tokens:
-            raise ValueError(f"input_ids: {value} is no row of token_table ({n_tokens} rows)")
-    for value in token_type_ids.ravel():
-        if value < 0 or value >= n_types:
-            raise ValueError(f"token_type_ids: {value} is no row of segment_table ({n_types} rows)")
-    dtype = np.result_type(token_table, segment_table, position_table)
-    out = np.zeros((m, T, d), dtype=dtype)
-    for i in range(m):
-        for t in range(T):
-            out[i, t] += token_table[input_ids[i, t]]
-            out[i, t] += segment_table[token_type_ids[i, t]]
-            out[i, t] += position_table[t]
-    return out
+    P = len(position_table)
+    if T > P:
+        raise ValueError(f"input_ids is too long: T = {T}, position_table has P = {P}")
+    V, S = len(token_table), len(segment_table)
+    if int(input_ids.min()) < 0 or int(input_ids.max()) >= V:
+        bad = int(input_ids.min()) if int(input_ids.min()) < 0 else int(input_ids.max())
+        raise ValueError(f"id {bad} in input_ids is outside [0, {V})")
+    if int(token_type_ids.min()) < 0 or int(token_type_ids.max()) >= S:
+        bad = int(token_type_ids.min()) if int(token_type_ids.min()) < 0 else int(token_type_ids.max())
+        raise ValueError(f"id {bad} in token_type_ids is outside [0, {S})")
+    token = token_table[input_ids.astype(np.int64)]
+    segment = segment_table[token_type_ids.astype(np.int64)]
+    position = np.broadcast_to(position_table[:T], (m, T, d))
+    return token + segment + position
 
 
 def another_decomposition(token, segment, position):

@@ -1,17 +1,17 @@
 # fault: A table of width 1 is broadcast over d.
 # function: input_embeddings
 # misconception: broadcasting-accepted
-"""Input embeddings of BERT."""
+"""Exercise 1: the input representation."""
 
 import numpy as np
 
 
 def embedding_sum(token, segment, position):
-    """token + segment + position, without broadcasting."""
-    shapes = {token.shape, segment.shape, position.shape}
-    if len(shapes) > 1:
-        raise ValueError(f"shapes of token, segment, position differ: {token.shape} {segment.shape} {position.shape}")
-    return np.add(np.add(token, segment), position)
+    """Sum of the three embeddings, which must have one identical shape (..., d)."""
+    for name, array in (("segment", segment), ("position", position)):
+        if array.shape != token.shape:
+            raise ValueError(f"{name} has shape {array.shape}, but token has shape {token.shape}")
+    return token + segment + position
 
 
 def input_embeddings(input_ids, token_type_ids, token_table, segment_table, position_table):
@@ -37,10 +37,9 @@ def input_embeddings(input_ids, token_type_ids, token_table, segment_table, posi
 
 
 def another_decomposition(token, segment, position):
-    """Move a constant from the position vector into the segment vector."""
-    if not token.shape == segment.shape == position.shape:
-        raise ValueError(
-            f"token, segment and position must have the same shape: {token.shape}, {segment.shape}, {position.shape}"
-        )
-    shift = np.full(token.shape, 0.5)
-    return np.array(token, dtype=np.float64), segment + shift, position - shift
+    """All three parts change, the sum does not: the changes add up to zero."""
+    shapes = [array.shape for array in (token, segment, position)]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ValueError(f"token, segment, position have unequal shapes {shapes}")
+    parts = [np.asarray(array, dtype=np.float64) for array in (token, segment, position)]
+    return parts[0] + 2.0, parts[1] - 0.5, parts[2] - 1.5

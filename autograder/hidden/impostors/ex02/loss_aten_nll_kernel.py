@@ -1,6 +1,6 @@
 # fault: Calls the kernel aten::nll_loss_forward under its own name.
 # function: mlm_loss
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import math

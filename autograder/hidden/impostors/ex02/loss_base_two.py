@@ -1,6 +1,6 @@
 # fault: Returns the loss in bits.
 # function: mlm_loss
-# misconception: logarithm-base
+# misconception: log-base
 """Exercise 2: the masked-language-model loss."""
 
 import math

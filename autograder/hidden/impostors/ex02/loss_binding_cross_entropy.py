@@ -1,6 +1,6 @@
 # fault: Calls the binding torch._C._nn.cross_entropy_loss behind the public function.
 # function: mlm_loss
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

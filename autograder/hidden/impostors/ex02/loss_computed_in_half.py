@@ -1,6 +1,6 @@
 # fault: Computes in half precision and only returns the loss as float32.
 # function: mlm_loss
-# misconception: computed-in-half
+# misconception: half-precision-loss
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

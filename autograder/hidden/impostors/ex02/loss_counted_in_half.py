@@ -1,6 +1,6 @@
 # fault: Counts the targets in the dtype of the logits, which cannot hold large counts.
 # function: mlm_loss
-# misconception: computed-in-half
+# misconception: half-precision-loss
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: The default of ignore_index is -1, not -100.
 # function: mlm_loss
-# misconception: ignore-index-default
+# misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Divides the sum by the number of sequences.
 # function: mlm_loss
-# misconception: divided-by-batch-size
+# misconception: divided-by-sequences
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Compares with -100 whatever ignore_index says.
 # function: mlm_loss
-# misconception: ignore-index-hard-coded
+# misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 
 import math

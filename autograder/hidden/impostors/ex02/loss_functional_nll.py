@@ -1,6 +1,6 @@
 # fault: Calls torch.nn.functional.nll_loss, which is off limits.
 # function: mlm_loss
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import math

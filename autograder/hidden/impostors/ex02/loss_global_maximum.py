@@ -1,6 +1,6 @@
 # fault: Subtracts one maximum for the whole tensor.
 # function: mlm_loss
-# misconception: global-maximum
+# misconception: shared-maximum
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: A hand-written backward that divides by m·T where the forward pass divides by the targets.
 # function: mlm_loss
-# misconception: gradient-scaled
+# misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 
 import math

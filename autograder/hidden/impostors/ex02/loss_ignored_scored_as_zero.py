@@ -1,6 +1,6 @@
 # fault: Replaces ignored labels by token 0 and scores those positions too.
 # function: mlm_loss
-# misconception: ignored-positions-scored
+# misconception: ignored-positions-counted
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

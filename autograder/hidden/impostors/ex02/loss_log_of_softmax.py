@@ -1,6 +1,6 @@
 # fault: Takes the logarithm of a softmax that underflows to 0.
 # function: mlm_loss
-# misconception: log-of-underflowed-softmax
+# misconception: log-of-underflow
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Reads the raw logits as log-probabilities.
 # function: mlm_loss
-# misconception: logits-taken-as-log-probabilities
+# misconception: not-normalised
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Averages the means of the sequences that have targets.
 # function: mlm_loss
-# misconception: mean-of-sequence-means
+# misconception: sequence-means-averaged
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Ignores -100 besides ignore_index, where it is a label outside the vocabulary.
 # function: mlm_loss
-# misconception: ignore-index-hard-coded
+# misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Uses the module torch.nn.CrossEntropyLoss, which is off limits.
 # function: mlm_loss
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Multiplies by a 0/1 mask, and 0 times NaN or infinity is NaN.
 # function: mlm_loss
-# misconception: masked-by-multiplication
+# misconception: ignored-logits-leak
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Exponentiates the logits without subtracting the maximum.
 # function: mlm_loss
-# misconception: no-max-shift
+# misconception: exp-overflow
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Returns NaN, 0/0, when the batch has no target.
 # function: mlm_loss
-# misconception: nan-returned
+# misconception: no-target-accepted
 """Exercise 2: the masked-language-model loss."""
 
 import math

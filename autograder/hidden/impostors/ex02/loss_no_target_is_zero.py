@@ -1,6 +1,6 @@
 # fault: Returns 0 when the batch has no target.
 # function: mlm_loss
-# misconception: bad-input-accepted
+# misconception: no-target-accepted
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Selects every label >= 0, so an ignore_index inside the vocabulary is scored.
 # function: mlm_loss
-# misconception: ignore-index-hard-coded
+# misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

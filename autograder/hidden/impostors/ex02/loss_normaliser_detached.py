@@ -1,6 +1,6 @@
 # fault: Detaches the normaliser, so the gradient is -one-hot/n without the softmax.
 # function: mlm_loss
-# misconception: gradient-through-part
+# misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Removes NaN from ignored logits but leaves infinities, whose gradient is NaN.
 # function: mlm_loss
-# misconception: where-after-computing
+# misconception: gradient-at-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import math

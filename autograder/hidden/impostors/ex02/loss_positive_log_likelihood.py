@@ -1,6 +1,6 @@
 # fault: Returns the mean log-likelihood without the minus sign.
 # function: mlm_loss
-# misconception: sign-forgotten
+# misconception: sign-flipped
 """Exercise 2: the masked-language-model loss."""
 
 import math

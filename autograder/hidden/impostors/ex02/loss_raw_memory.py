@@ -1,6 +1,6 @@
 # fault: Reads the logits in memory order, whatever their strides.
 # function: mlm_loss
-# misconception: memory-order
+# misconception: strides-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Returns the loss in the dtype of half-precision logits.
 # function: mlm_loss
-# misconception: dtype-changed
+# misconception: half-precision-loss
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Loads a second copy of torch.nn.functional in which nothing has been replaced.
 # function: mlm_loss
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import importlib.util

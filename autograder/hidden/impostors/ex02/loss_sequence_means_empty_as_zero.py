@@ -1,6 +1,6 @@
 # fault: Averages sequence means over all m sequences, an empty one counting as 0.
 # function: mlm_loss
-# misconception: mean-of-sequence-means
+# misconception: sequence-means-averaged
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Normalises over the T tokens instead of the vocabulary.
 # function: mlm_loss
-# misconception: wrong-axis
+# misconception: softmax-wrong-axis
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

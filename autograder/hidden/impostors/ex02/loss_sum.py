@@ -1,6 +1,6 @@
 # fault: Returns the sum over the selected positions.
 # function: mlm_loss
-# misconception: sum-instead-of-mean
+# misconception: losses-summed
 """Exercise 2: the masked-language-model loss."""
 
 import math

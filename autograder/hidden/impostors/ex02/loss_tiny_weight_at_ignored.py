@@ -1,6 +1,6 @@
 # fault: Gives ignored positions a weight of 1e-9 instead of 0, so their gradient is not exactly 0.
 # function: mlm_loss
-# misconception: tiny-weight-instead-of-zero
+# misconception: gradient-at-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Takes label 0 for padding and leaves it out.
 # function: mlm_loss
-# misconception: token-zero-taken-for-padding
+# misconception: label-zero-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: A hand-written backward that does not multiply by the incoming gradient.
 # function: mlm_loss
-# misconception: upstream-gradient-ignored
+# misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

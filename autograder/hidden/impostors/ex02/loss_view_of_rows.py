@@ -1,6 +1,6 @@
 # fault: Flattens with view, which fails for transposed logits or labels.
 # function: mlm_loss
-# misconception: memory-order
+# misconception: strides-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Takes the mean over all positions first and weights it afterwards, so the weights cancel.
 # function: mlm_loss
-# misconception: ignored-positions-scored
+# misconception: ignored-positions-counted
 """Exercise 2: the masked-language-model loss."""
 
 import math

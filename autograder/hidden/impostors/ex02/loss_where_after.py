@@ -1,6 +1,6 @@
 # fault: Masks the finished losses only: the forward pass is right, the gradient of NaN logits is NaN.
 # function: mlm_loss
-# misconception: where-after-computing
+# misconception: gradient-at-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

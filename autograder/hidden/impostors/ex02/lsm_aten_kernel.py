@@ -1,6 +1,6 @@
 # fault: Calls the kernel aten::_log_softmax under its own name.
 # function: stable_log_softmax
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Fetches log_softmax from the C base class of Tensor.
 # function: stable_log_softmax
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Returns logarithms to base 2.
 # function: stable_log_softmax
-# misconception: logarithm-base
+# misconception: log-base
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Subtracts the largest logit of the whole tensor, so rows far below it underflow.
 # function: stable_log_softmax
-# misconception: global-maximum
+# misconception: shared-maximum
 """Exercise 2: the masked-language-model loss."""
 
 import math

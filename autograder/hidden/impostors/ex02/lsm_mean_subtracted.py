@@ -1,6 +1,6 @@
 # fault: Subtracts the mean, which does not bound the exponentials.
 # function: stable_log_softmax
-# misconception: mean-subtracted
+# misconception: exp-overflow
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Subtracts the smallest logit, so the largest exponential overflows.
 # function: stable_log_softmax
-# misconception: minimum-subtracted
+# misconception: exp-overflow
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

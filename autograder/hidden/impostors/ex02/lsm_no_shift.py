@@ -1,6 +1,6 @@
 # fault: Exponentiates the logits as they are, which overflows from about 89.
 # function: stable_log_softmax
-# misconception: no-max-shift
+# misconception: exp-overflow
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Detaches the normaliser, so the gradient misses its part.
 # function: stable_log_softmax
-# misconception: gradient-through-part
+# misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

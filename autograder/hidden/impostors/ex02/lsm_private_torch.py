@@ -1,6 +1,6 @@
 # fault: Calls the private torch._log_softmax.
 # function: stable_log_softmax
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

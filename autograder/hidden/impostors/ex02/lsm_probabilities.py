@@ -1,6 +1,6 @@
 # fault: Returns the softmax itself, without the logarithm.
 # function: stable_log_softmax
-# misconception: probabilities-returned
+# misconception: probabilities-not-logs
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Normalises the raw logits with the log-sum of the shifted ones.
 # function: stable_log_softmax
-# misconception: shift-not-restored
+# misconception: not-normalised
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Returns negative log-probabilities.
 # function: stable_log_softmax
-# misconception: sign-forgotten
+# misconception: sign-flipped
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Calls torch.special.log_softmax, which is off limits.
 # function: stable_log_softmax
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Takes the normaliser from torch.softmax, which is off limits.
 # function: stable_log_softmax
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Reaches log_softmax through TorchScript, where replaced names are not seen.
 # function: stable_log_softmax
-# misconception: off-limits-function
+# misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 
 import math

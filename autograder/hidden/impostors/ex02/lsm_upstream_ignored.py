@@ -1,6 +1,6 @@
 # fault: A hand-written backward that forgets to sum the incoming gradient over the vocabulary.
 # function: stable_log_softmax
-# misconception: gradient-through-part
+# misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Uses view, which fails for transposed or sliced logits.
 # function: stable_log_softmax
-# misconception: memory-order
+# misconception: strides-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Measures in bits: the logarithm has base 2.
 # function: mean_nll
-# misconception: logarithm-base
+# misconception: log-base
 """Exercise 2: the masked-language-model loss."""
 
 import math

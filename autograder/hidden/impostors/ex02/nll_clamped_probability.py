@@ -1,6 +1,6 @@
 # fault: Clamps probabilities at 1e-12 from below.
 # function: mean_nll
-# misconception: probability-clamped
+# misconception: not-in-double
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Takes the logarithm of the mean probability instead of the mean of the logarithms.
 # function: mean_nll
-# misconception: log-of-mean
+# misconception: log-of-the-mean
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,6 @@
 # fault: Multiplies all probabilities before taking one logarithm, so long inputs underflow.
 # function: mean_nll
-# misconception: product-underflow
+# misconception: not-in-double
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Computes in the dtype of the argument, float16 included, instead of in double.
 # function: mean_nll
-# misconception: computed-in-half
+# misconception: not-in-double
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

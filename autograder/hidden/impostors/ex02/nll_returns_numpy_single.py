@@ -1,6 +1,6 @@
 # fault: Returns a np.float32, which is not a Python float.
 # function: mean_nll
-# misconception: wrong-return-type
+# misconception: not-a-number
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

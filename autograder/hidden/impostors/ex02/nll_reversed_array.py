@@ -1,6 +1,6 @@
 # fault: Hands arrays straight to torch, which refuses negative strides.
 # function: mean_nll
-# misconception: memory-order
+# misconception: strides-ignored
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Returns the sum of the negative log-likelihoods, not their mean.
 # function: mean_nll
-# misconception: sum-instead-of-mean
+# misconception: losses-summed
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,49 +1,49 @@
 # fault: q = 0 ends in the math module's domain error.
 # function: context_free_floor
 # misconception: incidental-error
-"""Why unperturbed targets teach nothing."""
+"""A rule that copies the token it sees."""
 
 import math
 
 import torch
+import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """logits[i, t, v] = scale if v is the id at (i, t), else 0."""
-    low, high = int(input_ids.min()), int(input_ids.max())
-    if low < 0:
-        raise ValueError(f"input_ids holds {low}, which is negative")
-    if high >= vocab_size:
-        raise ValueError(f"input_ids holds {high}, but vocab_size is {vocab_size}")
-    classes = torch.arange(vocab_size, device=input_ids.device)
-    seen = input_ids[..., None] == classes
-    return seen.to(torch.float32) * float(scale)
+    """The copy rule as logits, written into a tensor of zeros."""
+    for value in input_ids.reshape(-1).tolist():
+        if not 0 <= value < vocab_size:
+            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
+    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
+    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
-    """Mean NLL of the copy rule at the selected positions."""
-    for name, tensor in (("targets", targets), ("selected", selected)):
-        if tensor.shape != input_ids.shape:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
-    if not selected.any():
-        raise ValueError("selected selects no position")
-    hit = (input_ids[selected] == targets[selected]).double()
-    log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
-    return float((log_z - scale * hit).mean())
+    """Cross-entropy of the copy rule over the selected positions of the whole batch."""
+    if targets.shape != input_ids.shape or selected.shape != input_ids.shape:
+        raise ValueError(
+            f"input_ids, targets and selected need one shape, got {tuple(input_ids.shape)}, "
+            f"{tuple(targets.shape)} and {tuple(selected.shape)}"
+        )
+    if int(selected.sum()) == 0:
+        raise ValueError("selected has no position that is True")
+    logits = F.one_hot(input_ids[selected], vocab_size).double() * scale
+    return F.cross_entropy(logits, targets[selected]).item()
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
-    """Kept tokens match; a random one matches once in n_ordinary draws; [MASK] never does."""
-    rates = {"mask_rate": mask_rate, "random_rate": random_rate, "keep_rate": keep_rate}
-    outside = {name: rate for name, rate in rates.items() if not (rate >= 0 and rate <= 1)}
-    if outside:
-        raise ValueError(f"rates outside [0, 1]: {outside}")
-    if not abs(sum(rates.values()) - 1.0) <= 1e-9:
-        raise ValueError(f"the rates {rates} sum to {sum(rates.values())}, not to 1")
+    """Chance that the token seen at a selected position is the target."""
+    for name, rate in (("mask_rate", mask_rate), ("random_rate", random_rate), ("keep_rate", keep_rate)):
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{name} must lie in [0, 1], got {rate}")
+    total = mask_rate + random_rate + keep_rate
+    if abs(total - 1) > 1e-9:
+        raise ValueError(
+            f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
+        )
     if n_ordinary < 1:
-        raise ValueError(f"n_ordinary = {n_ordinary} leaves nothing to draw from")
-    chance = 1.0 / n_ordinary
-    return float(keep_rate + random_rate * chance)
+        raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
+    return keep_rate + random_rate / n_ordinary
 
 
 def context_free_floor(match_probability, vocab_size):

@@ -1,52 +1,49 @@
 # fault: q = 1 is refused.
 # function: context_free_floor
 # misconception: bound-exclusive
-"""Exercise 3: the copy shortcut."""
+"""Why unperturbed targets teach nothing."""
 
 import math
 
 import torch
-import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """Score `scale` on the token that is seen, 0 on all others: (m, T, V), float32."""
-    outside = input_ids[(input_ids < 0) | (input_ids >= vocab_size)]
-    if outside.numel():
-        raise ValueError(f"input_ids holds {outside[0].item()}, outside [0, {vocab_size})")
-    return F.one_hot(input_ids, vocab_size).to(torch.float32) * scale
+    """logits[i, t, v] = scale if v is the id at (i, t), else 0."""
+    low, high = int(input_ids.min()), int(input_ids.max())
+    if low < 0:
+        raise ValueError(f"input_ids holds {low}, which is negative")
+    if high >= vocab_size:
+        raise ValueError(f"input_ids holds {high}, but vocab_size is {vocab_size}")
+    classes = torch.arange(vocab_size, device=input_ids.device)
+    seen = input_ids[..., None] == classes
+    return seen.to(torch.float32) * float(scale)
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
-    """Mean over the selected positions of log Z minus the target's score, in double."""
-    if not input_ids.shape == targets.shape == selected.shape:
-        raise ValueError(
-            f"shapes differ: input_ids {tuple(input_ids.shape)}, targets {tuple(targets.shape)}, "
-            f"selected {tuple(selected.shape)}"
-        )
-    count = int(selected.sum())
-    if count == 0:
-        raise ValueError("nothing is selected: selected is False everywhere")
-    hits = int(((input_ids == targets) & selected).sum())
-    nll_hit = math.log1p((vocab_size - 1) * math.exp(-scale))
-    nll_miss = scale + nll_hit
-    return (hits * nll_hit + (count - hits) * nll_miss) / count
+    """Mean NLL of the copy rule at the selected positions."""
+    for name, tensor in (("targets", targets), ("selected", selected)):
+        if tensor.shape != input_ids.shape:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
+    if not selected.any():
+        raise ValueError("selected selects no position")
+    hit = (input_ids[selected] == targets[selected]).double()
+    log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
+    return float((log_z - scale * hit).mean())
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
-    """keep + random / n."""
-    if not (0.0 <= mask_rate <= 1.0):
-        raise ValueError(f"mask_rate {mask_rate} is outside [0, 1]")
-    if not (0.0 <= random_rate <= 1.0):
-        raise ValueError(f"random_rate {random_rate} is outside [0, 1]")
-    if not (0.0 <= keep_rate <= 1.0):
-        raise ValueError(f"keep_rate {keep_rate} is outside [0, 1]")
-    excess = mask_rate + random_rate + keep_rate - 1.0
-    if excess > 1e-9 or excess < -1e-9:
-        raise ValueError(f"mask_rate {mask_rate}, random_rate {random_rate}, keep_rate {keep_rate} do not sum to 1")
+    """Kept tokens match; a random one matches once in n_ordinary draws; [MASK] never does."""
+    rates = {"mask_rate": mask_rate, "random_rate": random_rate, "keep_rate": keep_rate}
+    outside = {name: rate for name, rate in rates.items() if not (rate >= 0 and rate <= 1)}
+    if outside:
+        raise ValueError(f"rates outside [0, 1]: {outside}")
+    if not abs(sum(rates.values()) - 1.0) <= 1e-9:
+        raise ValueError(f"the rates {rates} sum to {sum(rates.values())}, not to 1")
     if n_ordinary < 1:
-        raise ValueError(f"n_ordinary is {n_ordinary}, at least 1 is needed")
-    return keep_rate + random_rate / n_ordinary
+        raise ValueError(f"n_ordinary = {n_ordinary} leaves nothing to draw from")
+    chance = 1.0 / n_ordinary
+    return float(keep_rate + random_rate * chance)
 
 
 def context_free_floor(match_probability, vocab_size):

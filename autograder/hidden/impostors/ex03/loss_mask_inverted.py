@@ -1,7 +1,7 @@
 # fault: The positions that are not selected are averaged, when there are any.
 # function: copy_loss
 # misconception: mask-inverted
-"""Why unperturbed targets teach nothing."""
+"""A rule that copies the token it sees."""
 
 import math
 
@@ -9,15 +9,12 @@ import torch
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """logits[i, t, v] = scale if v is the id at (i, t), else 0."""
-    low, high = int(input_ids.min()), int(input_ids.max())
-    if low < 0:
-        raise ValueError(f"input_ids holds {low}, which is negative")
-    if high >= vocab_size:
-        raise ValueError(f"input_ids holds {high}, but vocab_size is {vocab_size}")
-    classes = torch.arange(vocab_size, device=input_ids.device)
-    seen = input_ids[..., None] == classes
-    return seen.to(torch.float32) * float(scale)
+    """The copy rule as logits, written into a tensor of zeros."""
+    for value in input_ids.reshape(-1).tolist():
+        if not 0 <= value < vocab_size:
+            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
+    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
+    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
@@ -34,29 +31,29 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
-    """Kept tokens match; a random one matches once in n_ordinary draws; [MASK] never does."""
-    rates = {"mask_rate": mask_rate, "random_rate": random_rate, "keep_rate": keep_rate}
-    outside = {name: rate for name, rate in rates.items() if not (rate >= 0 and rate <= 1)}
-    if outside:
-        raise ValueError(f"rates outside [0, 1]: {outside}")
-    if not abs(sum(rates.values()) - 1.0) <= 1e-9:
-        raise ValueError(f"the rates {rates} sum to {sum(rates.values())}, not to 1")
+    """Chance that the token seen at a selected position is the target."""
+    for name, rate in (("mask_rate", mask_rate), ("random_rate", random_rate), ("keep_rate", keep_rate)):
+        if not 0 <= rate <= 1:
+            raise ValueError(f"{name} must lie in [0, 1], got {rate}")
+    total = mask_rate + random_rate + keep_rate
+    if abs(total - 1) > 1e-9:
+        raise ValueError(
+            f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
+        )
     if n_ordinary < 1:
-        raise ValueError(f"n_ordinary = {n_ordinary} leaves nothing to draw from")
-    chance = 1.0 / n_ordinary
-    return float(keep_rate + random_rate * chance)
+        raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
+    return keep_rate + random_rate / n_ordinary
 
 
 def context_free_floor(match_probability, vocab_size):
-    """The floor in nats, with 0 ln 0 = 0."""
-
-    def entropy_term(p):
-        return 0.0 if p == 0 else -p * math.log(p)
-
-    q = match_probability
-    if not (0.0 <= q <= 1.0):
-        raise ValueError(f"match_probability {q} is no probability")
+    """Entropy of hit or miss, plus the entropy of a uniform guess among the V - 1 others."""
+    q = float(match_probability)
+    if not (q >= 0.0 and q <= 1.0):
+        raise ValueError(f"match_probability = {match_probability} is outside [0, 1]")
     if vocab_size < 2:
-        raise ValueError(f"vocab_size {vocab_size} is less than 2")
-    miss = 1.0 - q
-    return entropy_term(q) + entropy_term(miss) + miss * math.log(vocab_size - 1)
+        raise ValueError(f"vocab_size = {vocab_size}, but the rule needs two tokens")
+    if q == 1.0:
+        return 0.0
+    if q == 0.0:
+        return math.log(vocab_size - 1)
+    return -q * math.log(q) - (1 - q) * math.log((1 - q) / (vocab_size - 1))

@@ -1,20 +1,20 @@
 # fault: The mask is cast to integers and picks rows 0 and 1 again and again.
 # function: copy_loss
 # misconception: mask-used-as-index
-"""A rule that copies the token it sees."""
+"""Exercise 3: the copy shortcut."""
 
 import math
 
 import torch
+import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """The copy rule as logits, written into a tensor of zeros."""
-    for value in input_ids.reshape(-1).tolist():
-        if not 0 <= value < vocab_size:
-            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
-    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
-    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
+    """Score `scale` on the token that is seen, 0 on all others: (m, T, V), float32."""
+    outside = input_ids[(input_ids < 0) | (input_ids >= vocab_size)]
+    if outside.numel():
+        raise ValueError(f"input_ids holds {outside[0].item()}, outside [0, {vocab_size})")
+    return F.one_hot(input_ids, vocab_size).to(torch.float32) * scale
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
@@ -31,29 +31,30 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
-    """Chance that the token seen at a selected position is the target."""
-    for name, rate in (("mask_rate", mask_rate), ("random_rate", random_rate), ("keep_rate", keep_rate)):
-        if not 0 <= rate <= 1:
-            raise ValueError(f"{name} must lie in [0, 1], got {rate}")
-    total = mask_rate + random_rate + keep_rate
-    if abs(total - 1) > 1e-9:
-        raise ValueError(
-            f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
-        )
+    """keep + random / n."""
+    if not (0.0 <= mask_rate <= 1.0):
+        raise ValueError(f"mask_rate {mask_rate} is outside [0, 1]")
+    if not (0.0 <= random_rate <= 1.0):
+        raise ValueError(f"random_rate {random_rate} is outside [0, 1]")
+    if not (0.0 <= keep_rate <= 1.0):
+        raise ValueError(f"keep_rate {keep_rate} is outside [0, 1]")
+    excess = mask_rate + random_rate + keep_rate - 1.0
+    if excess > 1e-9 or excess < -1e-9:
+        raise ValueError(f"mask_rate {mask_rate}, random_rate {random_rate}, keep_rate {keep_rate} do not sum to 1")
     if n_ordinary < 1:
-        raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
+        raise ValueError(f"n_ordinary is {n_ordinary}, at least 1 is needed")
     return keep_rate + random_rate / n_ordinary
 
 
 def context_free_floor(match_probability, vocab_size):
-    """Entropy of hit or miss, plus the entropy of a uniform guess among the V - 1 others."""
-    q = float(match_probability)
-    if not (q >= 0.0 and q <= 1.0):
-        raise ValueError(f"match_probability = {match_probability} is outside [0, 1]")
+    """Least expected loss of the copy rule over all scales: H(q) + (1 - q) ln(V - 1)."""
+    q = match_probability
+    if not 0 <= q <= 1:
+        raise ValueError(f"match_probability must lie in [0, 1], got {q}")
     if vocab_size < 2:
-        raise ValueError(f"vocab_size = {vocab_size}, but the rule needs two tokens")
-    if q == 1.0:
-        return 0.0
-    if q == 0.0:
-        return math.log(vocab_size - 1)
-    return -q * math.log(q) - (1 - q) * math.log((1 - q) / (vocab_size - 1))
+        raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")
+    floor = (1 - q) * math.log(vocab_size - 1)
+    for p in (q, 1 - q):
+        if p > 0:
+            floor -= p * math.log(p)
+    return floor

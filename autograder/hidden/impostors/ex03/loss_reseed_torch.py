@@ -1,20 +1,23 @@
 # fault: The global generator of torch is seeded, for nothing.
 # function: copy_loss
 # misconception: global-generator
-"""Exercise 3: the copy shortcut."""
+"""Why unperturbed targets teach nothing."""
 
 import math
 
 import torch
-import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """Score `scale` on the token that is seen, 0 on all others: (m, T, V), float32."""
-    outside = input_ids[(input_ids < 0) | (input_ids >= vocab_size)]
-    if outside.numel():
-        raise ValueError(f"input_ids holds {outside[0].item()}, outside [0, {vocab_size})")
-    return F.one_hot(input_ids, vocab_size).to(torch.float32) * scale
+    """logits[i, t, v] = scale if v is the id at (i, t), else 0."""
+    low, high = int(input_ids.min()), int(input_ids.max())
+    if low < 0:
+        raise ValueError(f"input_ids holds {low}, which is negative")
+    if high >= vocab_size:
+        raise ValueError(f"input_ids holds {high}, but vocab_size is {vocab_size}")
+    classes = torch.arange(vocab_size, device=input_ids.device)
+    seen = input_ids[..., None] == classes
+    return seen.to(torch.float32) * float(scale)
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
@@ -31,30 +34,29 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
-    """keep + random / n."""
-    if not (0.0 <= mask_rate <= 1.0):
-        raise ValueError(f"mask_rate {mask_rate} is outside [0, 1]")
-    if not (0.0 <= random_rate <= 1.0):
-        raise ValueError(f"random_rate {random_rate} is outside [0, 1]")
-    if not (0.0 <= keep_rate <= 1.0):
-        raise ValueError(f"keep_rate {keep_rate} is outside [0, 1]")
-    excess = mask_rate + random_rate + keep_rate - 1.0
-    if excess > 1e-9 or excess < -1e-9:
-        raise ValueError(f"mask_rate {mask_rate}, random_rate {random_rate}, keep_rate {keep_rate} do not sum to 1")
+    """Kept tokens match; a random one matches once in n_ordinary draws; [MASK] never does."""
+    rates = {"mask_rate": mask_rate, "random_rate": random_rate, "keep_rate": keep_rate}
+    outside = {name: rate for name, rate in rates.items() if not (rate >= 0 and rate <= 1)}
+    if outside:
+        raise ValueError(f"rates outside [0, 1]: {outside}")
+    if not abs(sum(rates.values()) - 1.0) <= 1e-9:
+        raise ValueError(f"the rates {rates} sum to {sum(rates.values())}, not to 1")
     if n_ordinary < 1:
-        raise ValueError(f"n_ordinary is {n_ordinary}, at least 1 is needed")
-    return keep_rate + random_rate / n_ordinary
+        raise ValueError(f"n_ordinary = {n_ordinary} leaves nothing to draw from")
+    chance = 1.0 / n_ordinary
+    return float(keep_rate + random_rate * chance)
 
 
 def context_free_floor(match_probability, vocab_size):
-    """Least expected loss of the copy rule over all scales: H(q) + (1 - q) ln(V - 1)."""
+    """The floor in nats, with 0 ln 0 = 0."""
+
+    def entropy_term(p):
+        return 0.0 if p == 0 else -p * math.log(p)
+
     q = match_probability
-    if not 0 <= q <= 1:
-        raise ValueError(f"match_probability must lie in [0, 1], got {q}")
+    if not (0.0 <= q <= 1.0):
+        raise ValueError(f"match_probability {q} is no probability")
     if vocab_size < 2:
-        raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")
-    floor = (1 - q) * math.log(vocab_size - 1)
-    for p in (q, 1 - q):
-        if p > 0:
-            floor -= p * math.log(p)
-    return floor
+        raise ValueError(f"vocab_size {vocab_size} is less than 2")
+    miss = 1.0 - q
+    return entropy_term(q) + entropy_term(miss) + miss * math.log(vocab_size - 1)

@@ -1,36 +1,35 @@
 # fault: `keep_rate` alone is never compared with [0, 1].
 # function: match_probability
 # misconception: one-argument-unchecked
-"""Exercise 3: the copy shortcut."""
+"""Why unperturbed targets teach nothing."""
 
 import math
 
 import torch
-import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """Score `scale` on the token that is seen, 0 on all others: (m, T, V), float32."""
-    outside = input_ids[(input_ids < 0) | (input_ids >= vocab_size)]
-    if outside.numel():
-        raise ValueError(f"input_ids holds {outside[0].item()}, outside [0, {vocab_size})")
-    return F.one_hot(input_ids, vocab_size).to(torch.float32) * scale
+    """logits[i, t, v] = scale if v is the id at (i, t), else 0."""
+    low, high = int(input_ids.min()), int(input_ids.max())
+    if low < 0:
+        raise ValueError(f"input_ids holds {low}, which is negative")
+    if high >= vocab_size:
+        raise ValueError(f"input_ids holds {high}, but vocab_size is {vocab_size}")
+    classes = torch.arange(vocab_size, device=input_ids.device)
+    seen = input_ids[..., None] == classes
+    return seen.to(torch.float32) * float(scale)
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
-    """Mean over the selected positions of log Z minus the target's score, in double."""
-    if not input_ids.shape == targets.shape == selected.shape:
-        raise ValueError(
-            f"shapes differ: input_ids {tuple(input_ids.shape)}, targets {tuple(targets.shape)}, "
-            f"selected {tuple(selected.shape)}"
-        )
-    count = int(selected.sum())
-    if count == 0:
-        raise ValueError("nothing is selected: selected is False everywhere")
-    hits = int(((input_ids == targets) & selected).sum())
-    nll_hit = math.log1p((vocab_size - 1) * math.exp(-scale))
-    nll_miss = scale + nll_hit
-    return (hits * nll_hit + (count - hits) * nll_miss) / count
+    """Mean NLL of the copy rule at the selected positions."""
+    for name, tensor in (("targets", targets), ("selected", selected)):
+        if tensor.shape != input_ids.shape:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
+    if not selected.any():
+        raise ValueError("selected selects no position")
+    hit = (input_ids[selected] == targets[selected]).double()
+    log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
+    return float((log_z - scale * hit).mean())
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
@@ -49,14 +48,15 @@ def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
 
 
 def context_free_floor(match_probability, vocab_size):
-    """Least expected loss of the copy rule over all scales: H(q) + (1 - q) ln(V - 1)."""
+    """The floor in nats, with 0 ln 0 = 0."""
+
+    def entropy_term(p):
+        return 0.0 if p == 0 else -p * math.log(p)
+
     q = match_probability
-    if not 0 <= q <= 1:
-        raise ValueError(f"match_probability must lie in [0, 1], got {q}")
+    if not (0.0 <= q <= 1.0):
+        raise ValueError(f"match_probability {q} is no probability")
     if vocab_size < 2:
-        raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")
-    floor = (1 - q) * math.log(vocab_size - 1)
-    for p in (q, 1 - q):
-        if p > 0:
-            floor -= p * math.log(p)
-    return floor
+        raise ValueError(f"vocab_size {vocab_size} is less than 2")
+    miss = 1.0 - q
+    return entropy_term(q) + entropy_term(miss) + miss * math.log(vocab_size - 1)

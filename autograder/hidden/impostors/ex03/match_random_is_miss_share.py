@@ -1,35 +1,34 @@
 # fault: The chance of drawing another token is used instead of that of the original.
 # function: match_probability
 # misconception: random-share-wrong
-"""Why unperturbed targets teach nothing."""
+"""A rule that copies the token it sees."""
 
 import math
 
 import torch
+import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """logits[i, t, v] = scale if v is the id at (i, t), else 0."""
-    low, high = int(input_ids.min()), int(input_ids.max())
-    if low < 0:
-        raise ValueError(f"input_ids holds {low}, which is negative")
-    if high >= vocab_size:
-        raise ValueError(f"input_ids holds {high}, but vocab_size is {vocab_size}")
-    classes = torch.arange(vocab_size, device=input_ids.device)
-    seen = input_ids[..., None] == classes
-    return seen.to(torch.float32) * float(scale)
+    """The copy rule as logits, written into a tensor of zeros."""
+    for value in input_ids.reshape(-1).tolist():
+        if not 0 <= value < vocab_size:
+            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
+    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
+    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
-    """Mean NLL of the copy rule at the selected positions."""
-    for name, tensor in (("targets", targets), ("selected", selected)):
-        if tensor.shape != input_ids.shape:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
-    if not selected.any():
-        raise ValueError("selected selects no position")
-    hit = (input_ids[selected] == targets[selected]).double()
-    log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
-    return float((log_z - scale * hit).mean())
+    """Cross-entropy of the copy rule over the selected positions of the whole batch."""
+    if targets.shape != input_ids.shape or selected.shape != input_ids.shape:
+        raise ValueError(
+            f"input_ids, targets and selected need one shape, got {tuple(input_ids.shape)}, "
+            f"{tuple(targets.shape)} and {tuple(selected.shape)}"
+        )
+    if int(selected.sum()) == 0:
+        raise ValueError("selected has no position that is True")
+    logits = F.one_hot(input_ids[selected], vocab_size).double() * scale
+    return F.cross_entropy(logits, targets[selected]).item()
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
@@ -48,15 +47,14 @@ def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
 
 
 def context_free_floor(match_probability, vocab_size):
-    """The floor in nats, with 0 ln 0 = 0."""
-
-    def entropy_term(p):
-        return 0.0 if p == 0 else -p * math.log(p)
-
-    q = match_probability
-    if not (0.0 <= q <= 1.0):
-        raise ValueError(f"match_probability {q} is no probability")
+    """Entropy of hit or miss, plus the entropy of a uniform guess among the V - 1 others."""
+    q = float(match_probability)
+    if not (q >= 0.0 and q <= 1.0):
+        raise ValueError(f"match_probability = {match_probability} is outside [0, 1]")
     if vocab_size < 2:
-        raise ValueError(f"vocab_size {vocab_size} is less than 2")
-    miss = 1.0 - q
-    return entropy_term(q) + entropy_term(miss) + miss * math.log(vocab_size - 1)
+        raise ValueError(f"vocab_size = {vocab_size}, but the rule needs two tokens")
+    if q == 1.0:
+        return 0.0
+    if q == 0.0:
+        return math.log(vocab_size - 1)
+    return -q * math.log(q) - (1 - q) * math.log((1 - q) / (vocab_size - 1))

@@ -1,6 +1,6 @@
 # fault: Detaches the key, so only the query learns.
 # function: attention_scores
-# misconception: gradient-through-part
+# misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

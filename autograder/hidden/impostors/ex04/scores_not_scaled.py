@@ -1,6 +1,6 @@
 # fault: Leaves the scores unscaled.
 # function: attention_scores
-# misconception: wrong-scale
+# misconception: scale-missing
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

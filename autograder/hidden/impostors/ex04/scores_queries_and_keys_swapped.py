@@ -1,6 +1,6 @@
 # fault: Returns the scores as (..., T_k, T_q).
 # function: attention_scores
-# misconception: queries-and-keys-swapped
+# misconception: query-key-swapped
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # fault: Multiplies by the square root instead of dividing.
 # function: attention_scores
-# misconception: wrong-scale
+# misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

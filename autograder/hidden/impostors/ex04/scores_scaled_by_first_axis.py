@@ -1,6 +1,6 @@
 # fault: Divides by the square root of the first axis.
 # function: attention_scores
-# misconception: scale-of-wrong-axis
+# misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

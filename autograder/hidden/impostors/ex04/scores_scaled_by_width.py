@@ -1,6 +1,6 @@
 # fault: Divides by d instead of its square root.
 # function: attention_scores
-# misconception: wrong-scale
+# misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Scales query and key by 1/sqrt(d) each.
 # function: attention_scores
-# misconception: wrong-scale
+# misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

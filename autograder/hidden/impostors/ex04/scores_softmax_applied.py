@@ -1,6 +1,6 @@
 # fault: Already applies the softmax.
 # function: attention_scores
-# misconception: softmax-included
+# misconception: softmax-in-scores
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

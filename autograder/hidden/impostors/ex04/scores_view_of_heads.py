@@ -1,6 +1,6 @@
 # fault: Flattens the leading axes with view, which fails after a transpose.
 # function: attention_scores
-# misconception: memory-order
+# misconception: strides-ignored
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Accepts True as the number 1.
 # function: bert_shapes
-# misconception: bool-taken-for-int
+# misconception: bool-is-no-size
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

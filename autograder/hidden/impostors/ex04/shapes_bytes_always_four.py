@@ -1,6 +1,6 @@
 # fault: Always counts 4 bytes an element.
 # function: bert_shapes
-# misconception: argument-ignored
+# misconception: bytes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Reports the number of elements as bytes.
 # function: bert_shapes
-# misconception: memory-unit
+# misconception: bytes-are-not-elements
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

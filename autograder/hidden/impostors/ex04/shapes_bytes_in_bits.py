@@ -1,6 +1,6 @@
 # fault: Takes bytes_per_element for bits and divides by 8.
 # function: bert_shapes
-# misconception: memory-unit
+# misconception: bytes-are-not-elements
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

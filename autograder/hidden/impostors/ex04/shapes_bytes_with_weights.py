@@ -1,6 +1,6 @@
 # fault: Counts scores and softmax weights together, twice the memory of one tensor.
 # function: bert_shapes
-# misconception: memory-unit
+# misconception: bytes-are-not-elements
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Returns the bytes as a float.
 # function: bert_shapes
-# misconception: float-instead-of-int
+# misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Counts through floats, which lose the last digits of large numbers.
 # function: bert_shapes
-# misconception: float-instead-of-int
+# misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

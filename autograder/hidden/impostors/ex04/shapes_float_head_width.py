@@ -1,6 +1,6 @@
 # fault: Divides with /, so the width of a head is a float.
 # function: bert_shapes
-# misconception: float-instead-of-int
+# misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # fault: Multiplies in 64-bit integers, which overflow for large products.
 # function: bert_shapes
-# misconception: integer-overflow
+# misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

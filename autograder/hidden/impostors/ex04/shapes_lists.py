@@ -1,6 +1,6 @@
 # fault: Returns lists where tuples are asked for.
 # function: bert_shapes
-# misconception: wrong-return-type
+# misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

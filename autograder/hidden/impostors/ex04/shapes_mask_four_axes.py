@@ -1,6 +1,6 @@
 # fault: Gives the attention mask its broadcast shape (m, 1, 1, T).
 # function: bert_shapes
-# misconception: mask-shape
+# misconception: axes-swapped
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

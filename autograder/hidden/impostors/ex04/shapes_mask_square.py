@@ -1,6 +1,6 @@
 # fault: Gives the attention mask the shape (m, T, T).
 # function: bert_shapes
-# misconception: mask-shape
+# misconception: axes-swapped
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

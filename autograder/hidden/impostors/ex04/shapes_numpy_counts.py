@@ -1,6 +1,6 @@
 # fault: Returns NumPy integers in the counts.
 # function: bert_shapes
-# misconception: wrong-return-type
+# misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

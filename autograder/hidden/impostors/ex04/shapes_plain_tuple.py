@@ -1,6 +1,6 @@
 # fault: Returns a plain tuple without field names.
 # function: bert_shapes
-# misconception: wrong-return-type
+# misconception: fields-missing
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

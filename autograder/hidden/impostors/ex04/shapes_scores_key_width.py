@@ -1,6 +1,6 @@
 # fault: Gives the last axis of the scores the width of a head.
 # function: bert_shapes
-# misconception: scores-of-wrong-size
+# misconception: scores-as-features
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Counts T·d numbers per head instead of T·T.
 # function: bert_shapes
-# misconception: scores-of-wrong-size
+# misconception: scores-as-features
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # fault: Treats a row with nothing to attend to as if everything were visible.
 # function: masked_softmax
-# misconception: all-masked-row-unmasked
+# misconception: fully-masked-row
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

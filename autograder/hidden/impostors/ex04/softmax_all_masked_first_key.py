@@ -1,6 +1,6 @@
 # fault: Gives the first key all the weight when nothing may be attended to.
 # function: masked_softmax
-# misconception: all-masked-row-unmasked
+# misconception: fully-masked-row
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: A hand-written backward that forgets the sum over the row.
 # function: masked_softmax
-# misconception: gradient-through-part
+# misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

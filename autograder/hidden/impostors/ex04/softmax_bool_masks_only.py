@@ -1,6 +1,6 @@
 # fault: Needs a bool mask; integer and float masks break torch.where.
 # function: masked_softmax
-# misconception: mask-dtype-refused
+# misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

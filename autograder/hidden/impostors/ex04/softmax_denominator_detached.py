@@ -1,6 +1,6 @@
 # fault: Detaches the sum, so the gradient misses its part.
 # function: masked_softmax
-# misconception: gradient-through-part
+# misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

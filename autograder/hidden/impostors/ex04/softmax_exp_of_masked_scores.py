@@ -1,6 +1,6 @@
 # fault: Masks after the exponential: large masked scores overflow in it and their gradient is NaN.
 # function: masked_softmax
-# misconception: where-after-computing
+# misconception: masked-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Refuses floating-point masks.
 # function: masked_softmax
-# misconception: mask-dtype-refused
+# misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # fault: Fills with -inf, so a row with nothing to attend to is NaN.
 # function: masked_softmax
-# misconception: all-masked-row-nan
+# misconception: fully-masked-row
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

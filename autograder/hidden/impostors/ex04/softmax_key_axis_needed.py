@@ -1,6 +1,6 @@
 # fault: Wants the last axis of the mask to be as long as that of the scores.
 # function: masked_softmax
-# misconception: broadcast-refused
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -67,7 +67,8 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     sizes = zip(reversed(mask.shape), reversed(scores.shape))
     if mask.dim() > scores.dim() or any(a not in (1, b) for a, b in sizes):
         raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to scores {tuple(scores.shape)}")
-    strange = (mask < 0) | (mask != mask.floor()) if mask.is_floating_point() else mask < 0
+    values = mask.double()
+    strange = (values < 0) | (values != values.floor())
     if strange.any():
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
     allowed = (mask != 0).expand(scores.shape)

@@ -1,6 +1,6 @@
 # fault: Accepts integers only as int64.
 # function: masked_softmax
-# misconception: mask-dtype-refused
+# misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Checks the mask and then attends to everything with a finite score.
 # function: masked_softmax
-# misconception: mask-ignored
+# misconception: mask-forgotten
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Needs a float mask of the dtype of the scores.
 # function: masked_softmax
-# misconception: mask-dtype-refused
+# misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Multiplies exponentials by the mask, and 0 times NaN or infinity is NaN.
 # function: masked_softmax
-# misconception: masked-by-multiplication
+# misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Fills with -1e4 and zeroes afterwards, although attended scores may be lower.
 # function: masked_softmax
-# misconception: finite-fill-overflows
+# misconception: finite-fill
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

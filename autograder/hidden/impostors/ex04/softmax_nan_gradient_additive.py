@@ -1,6 +1,6 @@
 # fault: Cleans NaN from the result with nan_to_num after adding -inf: the forward pass is right, the gradient NaN.
 # function: masked_softmax
-# misconception: where-after-computing
+# misconception: masked-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

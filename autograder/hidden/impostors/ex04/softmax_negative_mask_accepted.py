@@ -63,10 +63,11 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     sizes = zip(reversed(mask.shape), reversed(scores.shape))
     if mask.dim() > scores.dim() or any(a not in (1, b) for a, b in sizes):
         raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to scores {tuple(scores.shape)}")
-    strange = (mask > 0) & (mask != 1) | (mask != mask)
+    values = mask.double()
+    strange = ((values > 0) & (values != 1)) | values.isnan()
     if strange.any():
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
-    allowed = (mask > 0).expand(scores.shape)
+    allowed = (values > 0).expand(scores.shape)
     x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
     x = x - x.amax(dim=-1, keepdim=True)

@@ -1,6 +1,6 @@
 # fault: Computes 1 - mask, which torch refuses for bool.
 # function: masked_softmax
-# misconception: one-minus-bool
+# misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

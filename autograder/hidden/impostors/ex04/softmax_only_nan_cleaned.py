@@ -1,6 +1,6 @@
 # fault: Removes NaN from masked scores but not infinity, which leaks when the mask is added.
 # function: masked_softmax
-# misconception: where-after-computing
+# misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # fault: Normalises over the query axis.
 # function: masked_softmax
-# misconception: softmax-axis
+# misconception: softmax-wrong-axis
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

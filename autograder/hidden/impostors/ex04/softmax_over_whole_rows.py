@@ -1,6 +1,6 @@
 # fault: Normalises over everything at once.
 # function: masked_softmax
-# misconception: softmax-axis
+# misconception: softmax-wrong-axis
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Refuses masks that differ between queries.
 # function: masked_softmax
-# misconception: broadcast-refused
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

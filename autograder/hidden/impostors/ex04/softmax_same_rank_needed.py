@@ -1,6 +1,6 @@
 # fault: Wants as many axes in the mask as in the scores.
 # function: masked_softmax
-# misconception: broadcast-refused
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Wants a mask of exactly the shape of the scores.
 # function: masked_softmax
-# misconception: broadcast-refused
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

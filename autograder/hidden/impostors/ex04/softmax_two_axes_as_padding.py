@@ -1,6 +1,6 @@
 # fault: Reads every two-axis mask as (m, T) padding when the scores have more axes.
 # function: masked_softmax
-# misconception: two-axis-mask-as-padding
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Flattens to rows with view, which fails for permuted scores.
 # function: masked_softmax
-# misconception: memory-order
+# misconception: strides-ignored
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 # fault: Multiplies the weights by the mask without renormalising.
 # function: masked_softmax
-# misconception: multiplied-after
+# misconception: mask-multiplied-after
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,6 @@
 # fault: Looks at the last axis of the mask, which a 0-d mask does not have.
 # function: masked_softmax
-# misconception: broadcast-refused
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

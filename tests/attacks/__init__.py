@@ -1,0 +1,1 @@
+"""Hostile submissions, and the proof that none of them gets anywhere."""
