@@ -113,7 +113,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         device = chosen_device(arguments.device).type
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return Options(device, arguments.seed, arguments.sandbox, arguments.in_process)
+    return Options(device, arguments.seed, arguments.sandbox, in_process=arguments.in_process)
 
 
 def _folder(text: str) -> Path:

@@ -152,6 +152,6 @@ def _told(outcomes: list[Outcome]) -> list[str]:
 
 
 def _wrapped(message: str) -> list[str]:
-    """The words of a failed assertion, without the values that pytest adds: the visible checks name those that matter."""
+    """The words of a failed assertion, without the values that pytest adds: the check names those that matter."""
     own = re.split(r"\nassert ", message.removeprefix("AssertionError: "), maxsplit=1)[0]
     return [piece for line in own.splitlines() for piece in textwrap.wrap(line, 92, drop_whitespace=False)]

@@ -1,6 +1,6 @@
 # fault: A straight-through trick lets a small gradient reach masked scores.
 # function: masked_softmax
-# misconception: gradient-not-zero
+# misconception: masked-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
 import math
