@@ -878,7 +878,7 @@ def test_sequences_independent(student: Student, seed: int) -> None:
     different = len({row.tobytes() for row in selected.numpy()})
     if different < rows:
         expect.wrong(
-            f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all differ.",
+            f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all do.",
             "same-mask-in-all-sequences",
         )
 
