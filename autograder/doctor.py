@@ -12,7 +12,8 @@ from autograder.sandbox import seccomp, syscalls
 _ADVICE = {
     "namespaces": (
         "Debian/Ubuntu: `sysctl user.max_user_namespaces` must not be 0; Ubuntu 24.04 and later also need\n"
-        "  `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, older Debian `kernel.unprivileged_userns_clone=1`.",
+        "  `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`, older Debian\n"
+        "  `sysctl -w kernel.unprivileged_userns_clone=1`.",
         "GitHub-hosted runner: run the sysctl above with sudo in a step before grading.",
         "Container: start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`, or grade on\n"
         "  the host; the default profiles forbid unshare(2).",

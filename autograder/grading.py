@@ -7,9 +7,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
@@ -76,7 +75,7 @@ class Options:
     device: str = "auto"
     seed: int = 0
     sandbox: str = "auto"
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     in_process: bool = False
     stop_early: bool = False
 
@@ -116,7 +115,7 @@ def grade_all(submissions: Iterable[Submission], options: Options, on_report: Ca
         _run(submissions, options, device, classroom.open, classroom.level, on_report)
 
 
-def grade(submission: Submission, options: Options = Options()) -> Report:  # noqa: B008 — Options is frozen
+def grade(submission: Submission, options: Options = Options()) -> Report:
     """Grade one submission."""
     reports: list[Report] = []
     grade_all([submission], options, reports.append)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import resource
@@ -230,10 +231,8 @@ def test_a_cycle_and_a_deep_value_are_refused() -> None:
 
 
 def _decodes_or_refuses(data: bytes) -> None:
-    try:
+    with contextlib.suppress(WireError):
         Decoder().unpack(data)
-    except WireError:
-        pass
 
 
 def _samples() -> list[bytes]:
@@ -289,9 +288,7 @@ BOMBS = {
     "a huge expanded tensor": msgpack.packb(
         ["l", [["T", "float64", [10**7] * 3, [0, 0, 0], "cpu", False, -1, b"\0" * 8]]]
     ),
-    "a shape of huge sizes": msgpack.packb(
-        ["l", [["T", "float64", [2**62, 4], None, "cpu", False, -1, b"\0" * 8]]]
-    ),
+    "a shape of huge sizes": msgpack.packb(["l", [["T", "float64", [2**62, 4], None, "cpu", False, -1, b"\0" * 8]]]),
     "a place in memory": msgpack.packb(["l", [["n", "uint8", [4], None, [], [0, 4]]]]),
     "a device that is not there": msgpack.packb(["l", [["T", "float64", [1], None, "xla", False, -1, b"\0" * 8]]]),
     "an integer of many digits": msgpack.packb(["l", [["i", "0x" + "f" * 100_000]]]),

@@ -20,9 +20,7 @@ from autograder.syllabus import EXERCISES
 from autograder.wire.errors import GraderFault, Interrupted, RemoteError
 from autograder.wire.remote import RemoteClassroom, RemoteStudent
 
-QUICK = Limits(
-    load_cpu=2, check_cpu=1, check_wall=6, function_cpu=1.5, function_wall=8, exercise_cpu=20
-)
+QUICK = Limits(load_cpu=2, check_cpu=1, check_wall=6, function_cpu=1.5, function_wall=8, exercise_cpu=20)
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +265,8 @@ VERDICTS = {
     "endless loop": ("def mean_nll(p):\n    while True: pass", "timeout"),
     "endless loop at import": ("while True: pass", "timeout"),
     "loop that swallows everything": (
-        "def mean_nll(p):\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass",
+        "def mean_nll(p):\n    while True:\n        try:\n            while True: pass\n"
+        "        except BaseException: pass",
         "timeout",
     ),
     "sleep": ("import time\ndef mean_nll(p): time.sleep(1000)", "timeout"),
@@ -296,9 +295,9 @@ def test_every_ending_has_its_verdict(room: RemoteClassroom, code: str, expected
 
 
 def test_memory_is_limited(room: RemoteClassroom) -> None:
-    with opened(room, "import torch\ndef mean_nll(p): return torch.empty(30 * 2**30, dtype=torch.uint8)") as student:
-        with pytest.raises(RemoteError, match="can't allocate memory"):
-            student.mean_nll([0.5])
+    code = "import torch\ndef mean_nll(p): return torch.empty(30 * 2**30, dtype=torch.uint8)"
+    with opened(room, code) as student, pytest.raises(RemoteError, match="can't allocate memory"):
+        student.mean_nll([0.5])
     with opened(room, "def mean_nll(p): return bytearray(30 * 2**30)") as student, pytest.raises(MemoryError):
         student.mean_nll([0.5])
 
@@ -327,7 +326,9 @@ def test_a_function_that_always_runs_out_of_time_stops_costing_time(room: Remote
 
 
 FORGERIES = {
-    "an early reply": "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'\\0\\0\\0\\1\\x90')\n    except OSError: pass\n",
+    "an early reply": (
+        "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'\\0\\0\\0\\1\\x90')\n    except OSError: pass\n"
+    ),
     "a length without a message": "import os\nos.write(10, b'\\xff\\xff\\xff\\xff')\n",
     "noise": "import os\nos.write(10, os.urandom(4096))\n",
     "a closed channel": "import os\nos.close(10)\n",
@@ -336,7 +337,9 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("code", FORGERIES.values(), ids=FORGERIES)
-def test_frames_that_nobody_asked_for_end_the_worker_with_the_students_verdict(room: RemoteClassroom, code: str) -> None:
+def test_frames_that_nobody_asked_for_end_the_worker_with_the_students_verdict(
+    room: RemoteClassroom, code: str
+) -> None:
     body = textwrap.indent(code, "    ")
     for where in (code + "def mean_nll(p): return 1.0397", f"def mean_nll(p):\n{body}    return 1.0397"):
         got, message = verdict(room, where)
@@ -368,10 +371,9 @@ def test_a_zygote_that_dies_under_a_call_is_a_fault_of_ours() -> None:
             student.begin_check("mean_nll")
             other._process.kill()
             other._process.wait()
+            time.sleep(2)  # its workers go with it, a moment later
             with pytest.raises(GraderFault):
-                for _ in range(500):  # its workers go with it, a moment later
-                    student.mean_nll([0.5])
-                    time.sleep(0.01)
+                student.mean_nll([0.5])
 
 
 def test_nothing_is_left_behind() -> None:

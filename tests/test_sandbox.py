@@ -165,10 +165,16 @@ def test_bare_means_bare_and_says_so(secret: Path) -> None:
 
 def test_strict_refuses_a_bare_host(monkeypatch: pytest.MonkeyPatch) -> None:
     room = RemoteClassroom("strict", torch.device("cpu"), limits=LIMITS)
-    monkeypatch.setattr(RemoteClassroom, "_launch", lambda self, _: (
-        setattr(self, "kind", "bare"), setattr(self, "missing", ["Landlock"]), setattr(self, "_namespaces", False)
-    ))
-    with pytest.raises(GraderFault, match="--sandbox strict.*Landlock"), room:
+    monkeypatch.setattr(
+        RemoteClassroom,
+        "_launch",
+        lambda self, _: (
+            setattr(self, "kind", "bare"),
+            setattr(self, "missing", ["Landlock"]),
+            setattr(self, "_namespaces", False),
+        ),
+    )
+    with pytest.raises(GraderFault, match=r"--sandbox strict.*Landlock"), room:
         pass
 
 
@@ -200,8 +206,14 @@ def test_an_unprivileged_user_gets_full_confinement_too(tmp_path: Path) -> None:
     home.chmod(0o777)
     done = subprocess.run(
         ["unshare", "-m", "bash", "-c", UNPRIVILEGED, "bash", sys.base_prefix, str(tmp_path), *pytest_call],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(ROOT),
-             "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "TMPDIR": str(home),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+        },
         capture_output=True,
         text=True,
         timeout=300,
@@ -235,12 +247,14 @@ def test_the_environment_of_a_worker_is_scrubbed(monkeypatch: pytest.MonkeyPatch
     code = """
         import os, gc, ctypes
         def mean_nll(p):
-            return [dict(os.environ), [o for o in gc.get_objects() if isinstance(o, (str, bytes)) and 'geheim' in repr(o)]]
+            found = [repr(o) for o in gc.get_objects() if isinstance(o, dict) and 'geh' + 'eim' in repr(o)[:10**5]]
+            return dict(os.environ), found
     """
-    with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS) as room:
-        with room.open(Work(EXERCISES[2], (Part("student.py", textwrap.dedent(code)),))) as student:
-            student.begin_check("mean_nll")
-            environment, objects = student.mean_nll([0.5])
+    work = Work(EXERCISES[2], (Part("student.py", textwrap.dedent(code)),))
+    with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS) as room, room.open(work) as student:
+        student.begin_check("mean_nll")
+        environment, found = student.mean_nll([0.5])
     assert "GITHUB_TOKEN" not in environment
+    assert found == []
     assert "geheim" not in repr(environment)
     assert len(environment) < 20

@@ -118,5 +118,3 @@ def _statistics(arguments: argparse.Namespace) -> int:
 
     print(statistics.as_markdown())
     return 0
-
-

@@ -17,7 +17,8 @@ from autograder.syllabus import EXERCISES
 class Matrix:
     """Reports of both banks, and what is wrong with them.
 
-    killed: impostor name -> ids of the checks that it failed.  sole: check ("ex05 test_…") -> impostors only it catches.
+    killed: impostor name -> ids of the checks that it failed.  named: the misconception that its report names first.
+    sole: check ("ex05 test_…") -> the impostors that only it catches.
     problems: sentences; none means that the checks judge as they should.
     """
 
@@ -37,7 +38,7 @@ def run(
 ) -> Matrix:
     """Grade both banks of these exercises (default: all) and judge the checks by them."""
     matrix = Matrix(banks.impostors(numbers), banks.honest(numbers))
-    entries = [*matrix.impostors, *matrix.honest]
+    entries: list[Impostor | Honest] = [*matrix.impostors, *matrix.honest]
     submissions = [banks.submission(entry.exercise, entry.path, entry.name) for entry in entries]
     reports = grade_many(submissions, options, jobs, progress)
     for entry, report in zip(entries, reports, strict=True):

@@ -23,7 +23,7 @@ EQUIVALENTS = Path(__file__).parents[1] / "hidden" / "equivalent_mutants.toml"
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed line of a reference solution.  text: the whole module; before, after: the line, without indentation."""
+    """One changed line of a reference solution.  text: the whole module.  before, after: the line, stripped."""
 
     exercise: Exercise
     line: int
@@ -86,8 +86,8 @@ def variants(node: cst.CSTNode) -> Iterator[tuple[str, cst.CSTNode]]:
         yield "left operand only", node.left
         yield "right operand only", node.right
     elif isinstance(node, cst.BooleanOperation):
-        other = cst.Or() if isinstance(node.operator, cst.And) else cst.And()
-        yield "and/or", node.with_changes(operator=other)
+        swapped = cst.Or() if isinstance(node.operator, cst.And) else cst.And()
+        yield "and/or", node.with_changes(operator=swapped)
         yield "left condition only", node.left
         yield "right condition only", node.right
     elif isinstance(node, cst.UnaryOperation):
@@ -101,18 +101,20 @@ def variants(node: cst.CSTNode) -> Iterator[tuple[str, cst.CSTNode]]:
     elif isinstance(node, cst.Name) and node.value in ("True", "False"):
         yield "constant", cst.Name("False" if node.value == "True" else "True")
     elif isinstance(node, cst.If | cst.IfExp):
-        yield "condition negated", node.with_changes(
-            test=cst.UnaryOperation(
-                cst.Not(), node.test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            )
+        yield (
+            "condition negated",
+            node.with_changes(
+                test=cst.UnaryOperation(
+                    cst.Not(), node.test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+                )
+            ),
         )
         if isinstance(node, cst.If):
             yield "condition never true", node.with_changes(test=cst.Name("False"))
     elif isinstance(node, cst.Call):
         yield from _calls(node)
-    elif isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1:
-        if isinstance(node.body[0], cst.Expr | cst.AugAssign) and not _is_text(node.body[0]):
-            yield "statement dropped", node.with_changes(body=[cst.Pass()])
+    elif isinstance(node, cst.SimpleStatementLine) and len(node.body) == 1 and _is_effect(node.body[0]):
+        yield "statement dropped", node.with_changes(body=[cst.Pass()])
 
 
 def _calls(node: cst.Call) -> Iterator[tuple[str, cst.CSTNode]]:
@@ -141,8 +143,10 @@ def _is_module(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Name) and node.value in ("torch", "np", "math", "numpy")
 
 
-def _is_text(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString | cst.ConcatenatedString)
+def _is_effect(node: cst.CSTNode) -> bool:
+    """A statement that is there for what it does: a call or an in-place operation, not a docstring."""
+    text = isinstance(node, cst.Expr) and isinstance(node.value, cst.SimpleString | cst.ConcatenatedString)
+    return isinstance(node, cst.Expr | cst.AugAssign) and not text
 
 
 def mutants_of(exercise: Exercise, root: Path) -> list[Mutant]:
@@ -156,7 +160,9 @@ def mutants_of(exercise: Exercise, root: Path) -> list[Mutant]:
         for operator, changed in variants(node):
             if isinstance(changed, cst.BaseExpression) and not changed.lpar and isinstance(node, cst.BaseExpression):
                 changed = changed.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-            text = wrapper.module.deep_replace(node, changed).code  # type: ignore[arg-type]
+            module = wrapper.module.deep_replace(node, changed)
+            assert isinstance(module, cst.Module)
+            text = module.code
             try:
                 compile(text, exercise.module, "exec")
             except (SyntaxError, ValueError):
@@ -202,8 +208,10 @@ def _inside_functions(module: cst.Module) -> Iterator[cst.CSTNode]:
 
 
 def _is_main_guard(node: cst.If) -> bool:
-    return isinstance(node.test, cst.Comparison) and isinstance(node.test.left, cst.Name) and (
-        node.test.left.value == "__name__"
+    return (
+        isinstance(node.test, cst.Comparison)
+        and isinstance(node.test.left, cst.Name)
+        and (node.test.left.value == "__name__")
     )
 
 
@@ -221,10 +229,10 @@ def run(
     progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Grade all mutants of these exercises' solutions, each until its first failed check."""
-    found = [m for n, exercise in EXERCISES.items() if numbers is None or n in numbers for m in mutants_of(exercise, root)]
-    submissions = [
-        Submission(m.name, (Work(m.exercise, (Part(f"{m.exercise.module}.py", m.text),)),)) for m in found
+    found = [
+        m for n, exercise in EXERCISES.items() if numbers is None or n in numbers for m in mutants_of(exercise, root)
     ]
+    submissions = [Submission(m.name, (Work(m.exercise, (Part(f"{m.exercise.module}.py", m.text),)),)) for m in found]
     reports = grade_many(submissions, replace(options, stop_early=True), jobs, progress)
     recorded = equivalents()
     result = Result()

@@ -33,6 +33,8 @@ def normal(
     return torch.as_tensor(values).to(dtype).to(device)
 
 
-def integers(seed: int, shape: tuple[int, ...], low: int, high: int, device: torch.device | str = "cpu") -> torch.Tensor:
+def integers(
+    seed: int, shape: tuple[int, ...], low: int, high: int, device: torch.device | str = "cpu"
+) -> torch.Tensor:
     """int64 numbers in [low, high) of that shape."""
     return torch.as_tensor(np.random.default_rng(seed).integers(low, high, size=shape)).to(device)

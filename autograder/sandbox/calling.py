@@ -28,7 +28,7 @@ _LIBRARY = tuple(
     }
 )
 #: Library functions that raise a ValueError with the caller's own words.
-_SPEAKS_FOR_CALLER: tuple[CodeType, ...] = (torch._check_with.__code__,)  # type: ignore[attr-defined]
+_SPEAKS_FOR_CALLER: tuple[CodeType, ...] = (torch._check_with.__code__,)
 
 
 @dataclass
@@ -52,7 +52,9 @@ class Silence(io.TextIOBase):
         return len(text)
 
 
-def invoke(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], sources: dict[str, str]) -> Outcome:
+def invoke(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], sources: dict[str, str]
+) -> Outcome:
     """Call the function.
 
     sources: file name -> text of the student's own code, for the lines shown with an exception.
@@ -108,8 +110,8 @@ def _trace(traceback: TracebackType | None, sources: dict[str, str]) -> tuple[bo
     if code in _SPEAKS_FOR_CALLER:
         explicit = True
     else:
-        explicit = _own(code, sources) and 0 <= last.tb_lasti < len(code.co_code) and (
-            code.co_code[last.tb_lasti] in _RAISING
+        explicit = (
+            _own(code, sources) and 0 <= last.tb_lasti < len(code.co_code) and (code.co_code[last.tb_lasti] in _RAISING)
         )
     return explicit, tuple(lines[-5:])
 
@@ -138,7 +140,7 @@ def _generator_states() -> tuple[Any, Any, Any]:
 
 def _numpy_state() -> tuple[int, bytes]:
     """The state of NumPy's global generator, read where it lies: asking for it costs more than most calls."""
-    source = np.random.get_bit_generator()
+    source = np.random.mtrand._rand._bit_generator
     if type(source) is np.random.MT19937:
         return id(source), ctypes.string_at(source.ctypes.state_address, _MT19937_BYTES)
     return id(source), repr(source.state).encode()

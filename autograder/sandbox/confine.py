@@ -93,7 +93,7 @@ def leave_kernel_views() -> None:
 
 
 def _own_user_namespace() -> None:
-    """A user namespace in which root maps a range of ids for workers, and anybody else only himself (user_namespaces(7))."""
+    """A user namespace (user_namespaces(7)): root maps a range of ids for workers, anybody else only their own."""
     uid, gid = os.getuid(), os.getgid()
     ready, told = os.pipe(), os.pipe()
     pid = os.getpid()
@@ -158,7 +158,7 @@ def _kept_flags(flags: int) -> int:
 
 
 def own_scratch(walls: Walls, slot: int) -> None:
-    """Inside a new worker with namespaces: a scratch folder of its own, of limited size, and its own mount namespace."""
+    """Inside a new worker: a mount namespace of its own, and in it a scratch folder of limited size."""
     syscalls.unshare(syscalls.CLONE_NEWNS)
     uid = FIRST_UID + slot if walls.uid else os.getuid()
     options = f"size={SCRATCH_BYTES},nr_inodes=1000,mode=0700,uid={uid},gid={uid if walls.uid else os.getgid()}"
@@ -174,7 +174,7 @@ def become_nobody(slot: int) -> None:
 
 
 def limit(memory_bytes: int | None, cpu_seconds: int) -> None:
-    """Resource limits of a worker (setrlimit(2)).  memory_bytes: None for no limit (CUDA maps far more than it uses)."""
+    """Resource limits of a worker (setrlimit(2)).  memory_bytes: None for none: CUDA maps far more than it uses."""
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_CPU, cpu_seconds),

@@ -89,9 +89,7 @@ class DeviceTrap(TorchFunctionMode):
         elif _DEFAULT in places and _INPUT in places:
             self._note(f"`{name}` mixes a tensor made on the default device with the inputs")
             place = None
-        elif _INPUT in places:
-            place = _INPUT
-        elif any(_made_on(tensor) == _INPUT for tensor in given):
+        elif _INPUT in places or any(_made_on(tensor) == _INPUT for tensor in given):
             place = _INPUT
         else:
             place = None

@@ -14,12 +14,38 @@ from typing import Any
 
 import torch
 
-_FUNCTIONS = ("softmax", "log_softmax", "cross_entropy", "nll_loss", "softmin", "gumbel_softmax", "_softmax", "_log_softmax")
-_MODULES = ("Softmax", "LogSoftmax", "Softmin", "Softmax2d", "CrossEntropyLoss", "NLLLoss", "NLLLoss2d")
-_MODULES += ("AdaptiveLogSoftmaxWithLoss",)
-_KERNELS = ("_softmax", "_log_softmax", "nll_loss_forward", "nll_loss2d_forward", "_masked_softmax", "_softmax.out")
-_KERNELS += ("_log_softmax.out", "nll_loss_forward.output", "nll_loss2d_forward.output")
-_KERNELS += ("_scaled_dot_product_flash_attention_for_cpu",)
+_FUNCTIONS = [
+    "softmax",
+    "log_softmax",
+    "cross_entropy",
+    "nll_loss",
+    "softmin",
+    "gumbel_softmax",
+    "_softmax",
+    "_log_softmax",
+]
+_MODULES = [
+    "Softmax",
+    "LogSoftmax",
+    "Softmin",
+    "Softmax2d",
+    "CrossEntropyLoss",
+    "NLLLoss",
+    "NLLLoss2d",
+    "AdaptiveLogSoftmaxWithLoss",
+]
+_KERNELS = [
+    "_softmax",
+    "_log_softmax",
+    "nll_loss_forward",
+    "nll_loss2d_forward",
+    "_masked_softmax",
+    "_softmax.out",
+    "_log_softmax.out",
+    "nll_loss_forward.output",
+    "nll_loss2d_forward.output",
+    "_scaled_dot_product_flash_attention_for_cpu",
+]
 _PLACES = (
     "torch",
     "torch._C",

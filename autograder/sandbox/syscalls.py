@@ -51,9 +51,7 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
     def text(value: str | None) -> bytes | None:
         return None if value is None else os.fsencode(value)
 
-    _check(
-        _libc.mount(text(source), text(target), text(kind), ctypes.c_ulong(flags), text(data)), f"mount on {target}"
-    )
+    _check(_libc.mount(text(source), text(target), text(kind), ctypes.c_ulong(flags), text(data)), f"mount on {target}")
 
 
 def umount(target: str) -> None:

@@ -1,4 +1,4 @@
-"""The untrusted side: loads one submission, answers calls, keeps their graphs.  Everything it says is the student's word."""
+"""The untrusted side: loads a submission, answers calls, keeps their graphs.  All it says is the student's word."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from autograder.wire.arena import attach
 from autograder.wire.codec import Decoder, Encoder, Remote, WireError
 from autograder.wire.errors import Raised, remote_error
 
-
 _MISSING = object()
 
 
@@ -36,7 +35,7 @@ def warm_up() -> None:
 def seed(number: int) -> None:
     """Set the global generators: what a submission does with them is reproducible, and nobody's stream."""
     torch.manual_seed(number)
-    np.random.seed(number % 2**32)  # noqa: NPY002 — the global one is meant
+    np.random.seed(number % 2**32)
 
 
 def serve(channel: socket.socket, arena: int, visible: list[str]) -> None:

@@ -190,8 +190,8 @@ class _Zygote:
         try:
             os.setsid()
             syscalls.die_with_parent()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
+            for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(caught, signal.SIG_DFL)
             channel, arena = (os.dup2(d, 10 + i, inheritable=False) for i, d in enumerate(descriptors))
             null = os.open(os.devnull, os.O_RDWR)
             for number in (0, 1, 2):

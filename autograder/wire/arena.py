@@ -1,4 +1,4 @@
-"""Memory that grader and worker share: arguments lie in it, so that the grader itself sees whether they were changed."""
+"""Memory that grader and worker share: arguments lie in it, so that the grader sees whether they were changed."""
 
 from __future__ import annotations
 

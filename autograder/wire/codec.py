@@ -27,17 +27,43 @@ _NUMPY_KINDS = "biufc"
 
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
-    for name in (
-        "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 "
-        "float16 bfloat16 float32 float64 complex64 complex128"
-    ).split()
+    for name in [
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
 }
 _DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _NUMPY_DTYPES = {
     name: np.dtype(name)
-    for name in (
-        "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 complex64 complex128"
-    ).split()
+    for name in [
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
 }
 #: The given types of the exercises: the only classes that are rebuilt by name.
 RECORDS: dict[str, type] = {
@@ -70,7 +96,7 @@ class Record(tuple):
 
 @dataclasses.dataclass(frozen=True)
 class Remote:
-    """A reference to something that stays on the other side: a callable, a model, an output with a graph.  kind: what."""
+    """A reference to something that stays on the other side: a callable, a model.  kind: what it is."""
 
     number: int
     kind: str
@@ -161,8 +187,9 @@ class Encoder:
             values = list(tuple.__iter__(value)) if names is None else [getattr(value, name) for name in names]
             return ["k", kind.__name__, [self.encode(item, depth + 1) for item in values]]
         mro = type.__dict__["__mro__"].__get__(kind)
-        if tuple in mro and isinstance(getattr(kind, "_fields", None), tuple):
-            fields, values = list(kind._fields), list(tuple.__iter__(value))
+        named = getattr(kind, "_fields", None)
+        if tuple in mro and isinstance(named, tuple):
+            fields, values = list(named), list(tuple.__iter__(value))
         elif dataclasses.is_dataclass(kind):
             fields = [field.name for field in dataclasses.fields(kind)]
             values = [getattr(value, field) for field in fields]

@@ -36,11 +36,25 @@ from autograder.wire.proxy import Call, Function, Student, frozen
 
 PACKAGE = Path(__file__).parents[1]
 #: What the worker is made of: nothing here knows a test, a solution or a grade.
-RUNTIME = (
-    "wire/__init__.py wire/arena.py wire/codec.py wire/errors.py wire/frames.py "
-    "sandbox/__init__.py sandbox/calling.py sandbox/conduct.py sandbox/confine.py sandbox/devices.py "
-    "sandbox/landlock.py sandbox/loading.py sandbox/offlimits.py sandbox/seccomp.py sandbox/syscalls.py sandbox/worker.py sandbox/zygote.py"
-).split()
+RUNTIME = [
+    "wire/__init__.py",
+    "wire/arena.py",
+    "wire/codec.py",
+    "wire/errors.py",
+    "wire/frames.py",
+    "sandbox/__init__.py",
+    "sandbox/calling.py",
+    "sandbox/conduct.py",
+    "sandbox/confine.py",
+    "sandbox/devices.py",
+    "sandbox/landlock.py",
+    "sandbox/loading.py",
+    "sandbox/offlimits.py",
+    "sandbox/seccomp.py",
+    "sandbox/syscalls.py",
+    "sandbox/worker.py",
+    "sandbox/zygote.py",
+]
 MEMORY_BYTES = 8 * 1024**3
 START_SECONDS = 120
 
@@ -139,7 +153,12 @@ class RemoteClassroom:
             f"import sys; sys.path[:0] = {paths[:1]!r}; sys.path += {paths[1:]!r}; sys.dont_write_bytecode = True; "
             f"from autograder.sandbox.zygote import main; main(sys.argv[1])"
         )
-        environment = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        environment = {
+            "PYTHONHASHSEED": "0",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+        }
         for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH"):
             if name in os.environ:
                 environment[name] = os.environ[name]
@@ -175,7 +194,9 @@ class RemoteClassroom:
         else:
             standard.add(os.path.join(sys.base_prefix, "lib"))
         system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"]
-        readable = [p for p in [*sorted(standard), *packages, *system, str(self._folder / "runtime")] if os.path.exists(p)]
+        readable = [
+            p for p in [*sorted(standard), *packages, *system, str(self._folder / "runtime")] if os.path.exists(p)
+        ]
         return View(readable, packages, cuda)
 
     def _stop(self) -> None:
@@ -214,7 +235,7 @@ class RemoteClassroom:
                 if not self._namespaces:  # with namespaces every worker mounts its own
                     scratch.mkdir(mode=0o777)
                     scratch.chmod(0o777)
-                request = {"serial": self._serial, "slot": os.getpid() % 4096, "seed": self.seed + 1}
+                request: dict[str, Any] = {"serial": self._serial, "slot": os.getpid() % 4096, "seed": self.seed + 1}
                 request["scratch"] = str(scratch)
                 socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), arena.descriptor])
                 pidfd = self._answer(self._serial)
@@ -248,7 +269,7 @@ class RemoteClassroom:
         self.worker_seconds += cpu
 
     def exit_status(self, serial: int) -> int | None:
-        """How a worker that is gone ended: its exit status, minus the signal's number, or None if the zygote is gone."""
+        """How a worker that is gone ended: exit status, or minus the signal's number; None if the zygote is gone."""
         self._control.settimeout(10)
         try:
             while serial not in self._ended:
@@ -598,7 +619,8 @@ class RemoteStudent(Student):
             raise Interrupted("crashed", f"{self.last.text}\nended before its gradient was asked for.")
         kind, *rest = self._exchange("grad", identity, numbers, weights)
         if kind == "raised":
-            raise remote_error(Raised(*rest[:3], False, ()))
+            type_name, base, text, *_ = rest
+            raise remote_error(Raised(type_name, base, text))
         if kind != "value" or not isinstance(rest[0], list):
             raise Interrupted("failed", f"{self.last.text}\nhas a gradient that cannot be read.")
         return rest[0]
