@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test build check bench clean
+.PHONY: setup demo test build check bench judge attacks clean
 
 setup: $(INSTALLED)
 
@@ -35,3 +35,14 @@ bench: setup
 
 clean:
 	rm -rf .venv results build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The whole judgement of the checks: banks, mutants, seeds, error rates.  `make test` runs a slice of it.
+judge: setup
+	$(BIN)/autograder authors matrix --out results/matrix.md
+	$(BIN)/autograder authors mutants
+	$(BIN)/autograder authors audit --right-only --repeats 20
+	$(BIN)/autograder authors statistics
+
+# Hostile submissions: none may earn a point, hurt another, or leave anything behind.
+attacks: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/attacks tests/test_sandbox.py

@@ -220,6 +220,14 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _doctor(arguments: argparse.Namespace) -> int:
+    from autograder.doctor import examine
+
+    text, safe = examine()
+    print(text)
+    return GRADED if safe else GRADER_ERROR
+
+
 def _syllabus(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         record = [
@@ -330,6 +338,14 @@ def _parser(for_authors: bool) -> argparse.ArgumentParser:
     )
     build.set_defaults(run=_build)
     build.add_argument("--check", action="store_true", help="write nothing; exit with 1 if anything is stale")
+
+    doctor = commands.add_parser(
+        "doctor",
+        help="say what this host offers for keeping student code in",
+        description="Say which walls this host offers around student code, and what to install or switch on for the "
+        "others. Exit status 0 if there are at least Landlock and seccomp, 3 if not.",
+    )
+    doctor.set_defaults(run=_doctor)
 
     syllabus = commands.add_parser(
         "syllabus", help="list the exercises and their points", description="List the exercises and their points."

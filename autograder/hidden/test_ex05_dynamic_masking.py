@@ -873,9 +873,9 @@ def test_sequences_independent(student: Student, seed: int) -> None:
     ids = torch.full((rows, n), 3)
     case = Case(ids, torch.ones_like(ids), torch.zeros_like(ids), 4, spread_ids(41))
     got = case.masked_by(student, source(seed, rows), mlm_probability=0.5)
-    (selected,) = read(got, student.last, case.shape, "selected")
-    some_target(selected, student.last)
-    different = len({row.tobytes() for row in selected.numpy()})
+    (chosen,) = read(got, student.last, case.shape, "selected")
+    some_target(chosen, student.last)
+    different = len({row.tobytes() for row in chosen.numpy()})
     if different < rows:
         expect.wrong(
             f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all do.",

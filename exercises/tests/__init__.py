@@ -1,1 +1,1 @@
-"""Visible checks: a few examples of what is asked for.  `autograder check` checks much more."""
+"""Visible checks: a few examples of what is asked for.  Grading checks much more."""
