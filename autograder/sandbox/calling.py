@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dis
+import inspect
 import io
 import random
 import sys
@@ -27,6 +28,10 @@ _LIBRARY = tuple(
         if path and path != "/"
     }
 )
+#: Where a generator stands when an exception is thrown into it.
+_THROWN_INTO = {
+    dis.opmap[name] for name in ("RETURN_GENERATOR", "RESUME", "POP_TOP", "YIELD_VALUE", "SEND") if name in dis.opmap
+}
 #: Library functions that raise a ValueError with the caller's own words.
 _SPEAKS_FOR_CALLER: tuple[CodeType, ...] = (torch._check_with.__code__,)
 
@@ -110,9 +115,9 @@ def _trace(traceback: TracebackType | None, sources: dict[str, str]) -> tuple[bo
     if code in _SPEAKS_FOR_CALLER:
         explicit = True
     else:
-        explicit = (
-            _own(code, sources) and 0 <= last.tb_lasti < len(code.co_code) and (code.co_code[last.tb_lasti] in _RAISING)
-        )
+        at = code.co_code[last.tb_lasti] if 0 <= last.tb_lasti < len(code.co_code) else -1
+        thrown = bool(code.co_flags & inspect.CO_GENERATOR) and at in _THROWN_INTO
+        explicit = _own(code, sources) and (at in _RAISING or thrown)
     return explicit, tuple(lines[-5:])
 
 
