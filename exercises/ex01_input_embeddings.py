@@ -5,8 +5,9 @@ Replace every `raise NotImplementedError(…)` by your code, and check it with
     autograder check 1
     pytest exercises/tests/test_ex01_input_embeddings.py
 
-Both run the same few checks, which you can read; grading runs many more. You may add functions and imports of your own, but keep
-the names and parameters of those given. The file opens as a notebook too (Jupyter with jupytext, or VS Code).
+Both run the same few checks, which you can read; grading runs many more. You may add functions and imports of your
+own, but keep the names and parameters of those given. The file opens as a notebook too (Jupyter with jupytext, or
+VS Code).
 
 What holds in every exercise:
 
