@@ -10,7 +10,11 @@ import pytest
 from scipy import stats
 
 from autograder.hidden import statistics as chance
-from autograder.hidden import test_ex05_dynamic_masking as checks
+from autograder.hidden import test_ex05_dynamic_masking as masking
+from autograder.hidden import test_ex05_dynamic_masking_chance as masking_chance
+from autograder.hidden import test_ex05_dynamic_masking_collate as collating
+
+CHECKS = {name: check for module in (masking, masking_chance, collating) for name, check in vars(module).items()}
 
 STATED = re.compile(
     r"A right solution fails with probability below (\S+)\.\s+Detected with probability above (\S+): ([^.]*)\."
@@ -19,7 +23,7 @@ STATED = re.compile(
 
 def stated(name: str) -> tuple[float, float, set[str]]:
     """(false alarm, power, deviations) as the docstring of a check states them."""
-    match = STATED.search(" ".join(getattr(checks, name).__doc__.split()))
+    match = STATED.search(" ".join(CHECKS[name].__doc__.split()))
     assert match, f"the docstring of {name} must state both error rates"
     return float(match[1]), float(match[2]), set(match[3].split("; "))
 
@@ -108,7 +112,9 @@ def test_wrong_shares_are_named() -> None:
 
 def test_right_solutions_hardly_ever_fail() -> None:
     """Over all checks of one submission together."""
-    assert sum(rate.false_alarm for rate in chance.rates().values()) < 1e-9
+    assert 0 < chance.false_alarm() < 1e-9
+    for family in chance.FAMILIES:
+        assert 0 < chance.false_alarm(family) <= chance.false_alarm()
 
 
 @pytest.mark.parametrize("name", sorted(chance.rates()))
@@ -123,5 +129,23 @@ def test_docstrings_state_true_numbers(name: str) -> None:
 
 
 def test_every_statement_is_computed() -> None:
-    stating = {name for name, check in vars(checks).items() if STATED.search(" ".join((check.__doc__ or "").split()))}
+    stating = {name for name, check in CHECKS.items() if STATED.search(" ".join((check.__doc__ or "").split()))}
     assert stating == set(chance.rates())
+
+
+def test_the_table_tells_all() -> None:
+    """Each check and each deviation with its number, each legal way of selecting, and the total."""
+    lines = chance.as_markdown().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    deviations = [deviation for rate in chance.rates().values() for deviation in rate.power]
+    assert [row[2] for row in rows[2:] if len(row) == 4] == deviations
+    told = {row[0]: float(row[1]) for row in rows[2:] if len(row) == 4 and row[0]}
+    assert told == {
+        name.removeprefix("test_").replace("_", " "): pytest.approx(rate.false_alarm, rel=0.1)
+        for name, rate in chance.rates().items()
+    }
+    ways = {row[0]: float(row[1]) for row in rows if len(row) == 2 and row[0] in chance.IN_WORDS.values()}
+    assert set(ways) == set(chance.IN_WORDS.values())
+    assert set(chance.IN_WORDS) == set(chance.FAMILIES)
+    assert float(lines[-1].split()[-1].rstrip(".")) == pytest.approx(chance.false_alarm(), rel=0.1)
+    assert max(ways.values()) < 1e-9

@@ -466,3 +466,55 @@ def rates() -> dict[str, Rates]:
             },
         ),
     }
+
+
+# -- For people --------------------------------------------------------------------------------------------------------
+#: The legal ways of selecting, in words.
+IN_WORDS = {
+    "forced": "independent draws, one target forced where there is none",
+    "redrawn": "independent draws, redrawn where there is none",
+    "nearest": "a count rounded to nearest",
+    "stochastic": "a count rounded up or down at random",
+}
+#: The checks of how many targets there are, with their samples: only these see how a solution selects.
+SHARES = {
+    "test_share_of_candidates": (SELECTION,),
+    "test_share_when_small": (FEW,),
+    "test_collate_share": (COLLATED, COLLATED_FEW),
+}
+
+
+def false_alarm(family: str | None = None) -> float:
+    """Chance, at most, that a right solution loses a point to any of the checks.  family: None for the worst one."""
+    found = {name: rate.false_alarm for name, rate in rates().items()}
+    if family is not None:
+        worst = {name: max(_outside_all(designs, f) for f in FAMILIES) for name, designs in SHARES.items()}
+        found |= {name: found[name] - worst[name] + _outside_all(SHARES[name], family) for name in SHARES}
+    return sum(found.values())
+
+
+def _outside_all(designs: Iterable[Design], family: str) -> float:
+    return sum(share_outside(design, family) for design in designs)
+
+
+def as_markdown() -> str:
+    """Every random check with its false-alarm probability and its power against each named deviation, as a page."""
+    lines = ["| check | a right solution fails with | deviation | detected with |", "| --- | --- | --- | --- |"]
+    for name, rate in rates().items():
+        first = [name.removeprefix("test_").replace("_", " "), _rounded_up(rate.false_alarm)]
+        for deviation, power in rate.power.items():
+            lines.append(f"| {' | '.join([*first, deviation, f'1 - {_rounded_up(max(1 - power, 1e-12))}'])} |")
+            first = ["", ""]
+    lines += ["", "| way of selecting | a right submission fails any of them with |", "| --- | --- |"]
+    lines += [f"| {words} | {_rounded_up(false_alarm(family))} |" for family, words in IN_WORDS.items()]
+    lines += [
+        "",
+        f"Total false alarm per submission, whichever of these ways it selects: at most {_rounded_up(false_alarm())}",
+    ]
+    return "\n".join(lines)
+
+
+def _rounded_up(p: float) -> str:
+    """Two digits, not less than p."""
+    unit = 10.0 ** (math.floor(math.log10(p)) - 1)
+    return f"{math.ceil(p / unit - 1e-6) * unit:.1e}"

@@ -1,8 +1,9 @@
-# fault: Puts the head axis of the scores last.
-# function: bert_shapes
-# misconception: axes-swapped
+# fault: A hand-written backward pass sums over axis 3, right only for four axes.
+# function: masked_softmax
+# misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -46,7 +47,7 @@ def bert_shapes(
         attention_mask=(batch_size, sequence_length),
         encoder_output=(batch_size, sequence_length, hidden_size),
         query_per_head=(batch_size, sequence_length, hidden_size // num_heads),
-        attention_scores=(batch_size, sequence_length, sequence_length, num_heads),
+        attention_scores=(batch_size, num_heads, sequence_length, sequence_length),
         logits=(batch_size, num_labels),
         score_elements=score_elements,
         score_bytes=score_elements * bytes_per_element,
@@ -55,11 +56,28 @@ def bert_shapes(
 
 
 def attention_scores(query: Tensor, key: Tensor) -> Tensor:
-    """query (..., T_q, d), key (..., T_k, d) -> (..., T_q, T_k)."""
-    d = query.size(-1)
-    if key.size(-1) != d:
-        raise ValueError(f"key must have the last dimension of query, {d}, not {key.size(-1)}")
-    return torch.matmul(query, key.mT) * d**-0.5
+    """Scaled dot products of every query with every key."""
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(f"query has last dimension {query.shape[-1]}, key has {key.shape[-1]}")
+    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+
+
+class _Normalise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, allowed):
+        x = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
+        e = (x - x.amax(dim=-1, keepdim=True)).exp().masked_fill(~allowed, 0.0)
+        total = e.sum(dim=-1, keepdim=True)
+        weights = e / total.masked_fill(total == 0, 1.0)
+        ctx.save_for_backward(weights)
+        return weights.to(scores.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (weights,) = ctx.saved_tensors
+        mean = (weights * grad).sum(dim=3, keepdim=True)
+        return (weights * (grad - mean)).to(grad.dtype), None
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -71,9 +89,4 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     if strange.any():
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
     allowed = (mask != 0).expand(scores.shape)
-    x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-    x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
-    x = x - x.amax(dim=-1, keepdim=True)
-    weights = x.exp().masked_fill(~allowed, 0.0)
-    total = weights.sum(dim=-1, keepdim=True)
-    return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)
+    return _Normalise.apply(scores, allowed)

@@ -1,6 +1,6 @@
-# fault: Divides by the square root of the first axis.
-# function: attention_scores
-# misconception: scale-wrong
+# fault: Knows bool, bytes, int64 and the usual floating masks, but not int8, int16 or int32.
+# function: masked_softmax
+# misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 
 import math
@@ -55,21 +55,23 @@ def attention_scores(query: Tensor, key: Tensor) -> Tensor:
     """Scaled dot products of every query with every key."""
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(f"query has last dimension {query.shape[-1]}, key has {key.shape[-1]}")
-    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[0])
+    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Attention weights: a softmax that sees only what the mask allows."""
-    try:
-        full = mask.expand(scores.shape)
-    except RuntimeError as error:
-        raise ValueError(f"mask of shape {tuple(mask.shape)} cannot broadcast to {tuple(scores.shape)}") from error
-    valid = (full == 0) | (full == 1)
-    if not valid.all():
-        raise ValueError(f"mask holds {full[~valid][0].item()} besides 0 and 1")
-    keep = full == 1
-    some = keep.any(dim=-1, keepdim=True)
-    x = torch.where(keep, scores, -torch.inf)
-    x = torch.where(some, x, 0.0)  # a row of -inf alone has no softmax
-    weights = torch.softmax(x, dim=-1)
-    return torch.where(keep, weights, 0.0)
+    """Softmax over the attended entries of the last axis; 0 elsewhere."""
+    sizes = zip(reversed(mask.shape), reversed(scores.shape))
+    if mask.dim() > scores.dim() or any(a not in (1, b) for a, b in sizes):
+        raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to scores {tuple(scores.shape)}")
+    if mask.dtype in (torch.int8, torch.int16, torch.int32):
+        raise ValueError(f"mask of dtype {mask.dtype} is not supported")
+    strange = (mask != 0) & (mask != 1)
+    if strange.any():
+        raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
+    allowed = (mask != 0).expand(scores.shape)
+    x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
+    x = x - x.amax(dim=-1, keepdim=True)
+    weights = x.exp().masked_fill(~allowed, 0.0)
+    total = weights.sum(dim=-1, keepdim=True)
+    return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)

@@ -1,9 +1,8 @@
-# fault: Checks integer masks only.
-# function: masked_softmax
-# misconception: mask-values-unchecked
+# fault: Makes a column of scales on the default device, not on that of the inputs.
+# function: attention_scores
+# misconception: wrong-device
 """Exercise 4: shapes, memory and attention masks."""
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -59,7 +58,8 @@ def attention_scores(query: Tensor, key: Tensor) -> Tensor:
     """Scaled dot products of every query with every key."""
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(f"query has last dimension {query.shape[-1]}, key has {key.shape[-1]}")
-    return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    scale = torch.full((query.shape[-2], 1), query.shape[-1] ** -0.5, dtype=query.dtype)
+    return query @ key.transpose(-2, -1) * scale
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     if mask.dim() > scores.dim() or any(a not in (1, b) for a, b in sizes):
         raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to scores {tuple(scores.shape)}")
     strange = (mask != 0) & (mask != 1)
-    if not mask.is_floating_point() and strange.any():
+    if strange.any():
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
     allowed = (mask != 0).expand(scores.shape)
     x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores

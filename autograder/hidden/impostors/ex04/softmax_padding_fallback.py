@@ -1,9 +1,8 @@
-# fault: Swaps axes 0 and 1 of the key, right only for matrices.
-# function: attention_scores
-# misconception: transpose-of-wrong-axes
+# fault: Reads a mask that does not broadcast as (m, T) padding, instead of refusing it.
+# function: masked_softmax
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -56,14 +55,18 @@ def bert_shapes(
 
 
 def attention_scores(query: Tensor, key: Tensor) -> Tensor:
-    """Scaled dot products of every query with every key."""
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(f"query has last dimension {query.shape[-1]}, key has {key.shape[-1]}")
-    return query @ key.transpose(0, 1) / math.sqrt(query.shape[-1])
+    """query (..., T_q, d), key (..., T_k, d) -> (..., T_q, T_k)."""
+    d = query.size(-1)
+    if key.size(-1) != d:
+        raise ValueError(f"key must have the last dimension of query, {d}, not {key.size(-1)}")
+    return torch.matmul(query, key.mT) * d**-0.5
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax over the attended entries of the last axis; 0 elsewhere."""
+    fits = all(a in (1, b) for a, b in zip(reversed(mask.shape), reversed(scores.shape)))
+    if not fits and scores.dim() == 4 and mask.shape == (scores.shape[0], scores.shape[-1]):
+        mask = mask[:, None, None, :]
     sizes = zip(reversed(mask.shape), reversed(scores.shape))
     if mask.dim() > scores.dim() or any(a not in (1, b) for a, b in sizes):
         raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to scores {tuple(scores.shape)}")

@@ -1,6 +1,6 @@
-# fault: Takes bytes_per_element by keyword only.
+# fault: Gives the encoder output the width of the base model.
 # function: bert_shapes
-# misconception: signature-changed
+# misconception: sizes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 
 import math
@@ -25,7 +25,7 @@ class BertShapes(NamedTuple):
 
 
 def bert_shapes(
-    batch_size: int, sequence_length: int, hidden_size: int, num_heads: int, num_labels: int, *, bytes_per_element: int = 4
+    batch_size: int, sequence_length: int, hidden_size: int, num_heads: int, num_labels: int, bytes_per_element: int = 4
 ) -> BertShapes:
     """Shapes, memory of one layer's attention scores and size of the classifier."""
     arguments = {
@@ -45,7 +45,7 @@ def bert_shapes(
     return BertShapes(
         input_ids=(batch_size, sequence_length),
         attention_mask=(batch_size, sequence_length),
-        encoder_output=(batch_size, sequence_length, hidden_size),
+        encoder_output=(batch_size, sequence_length, 768),
         query_per_head=(batch_size, sequence_length, hidden_size // num_heads),
         attention_scores=(batch_size, num_heads, sequence_length, sequence_length),
         logits=(batch_size, num_labels),
@@ -63,17 +63,17 @@ def attention_scores(query: Tensor, key: Tensor) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Attention weights: a softmax that sees only what the mask allows."""
-    try:
-        full = mask.expand(scores.shape)
-    except RuntimeError as error:
-        raise ValueError(f"mask of shape {tuple(mask.shape)} cannot broadcast to {tuple(scores.shape)}") from error
-    valid = (full == 0) | (full == 1)
-    if not valid.all():
-        raise ValueError(f"mask holds {full[~valid][0].item()} besides 0 and 1")
-    keep = full == 1
-    some = keep.any(dim=-1, keepdim=True)
-    x = torch.where(keep, scores, -torch.inf)
-    x = torch.where(some, x, 0.0)  # a row of -inf alone has no softmax
-    weights = torch.softmax(x, dim=-1)
-    return torch.where(keep, weights, 0.0)
+    """Softmax over the attended entries of the last axis; 0 elsewhere."""
+    sizes = zip(reversed(mask.shape), reversed(scores.shape))
+    if mask.dim() > scores.dim() or any(a not in (1, b) for a, b in sizes):
+        raise ValueError(f"mask {tuple(mask.shape)} does not broadcast to scores {tuple(scores.shape)}")
+    strange = (mask != 0) & (mask != 1)
+    if strange.any():
+        raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
+    allowed = (mask != 0).expand(scores.shape)
+    x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
+    x = x - x.amax(dim=-1, keepdim=True)
+    weights = x.exp().masked_fill(~allowed, 0.0)
+    total = weights.sum(dim=-1, keepdim=True)
+    return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)

@@ -1,9 +1,8 @@
-# fault: Fills with the row's maximum minus 20, which leaves a weight of about 1e-9.
+# fault: Takes the zeros of masked entries from a tensor on the default device.
 # function: masked_softmax
-# misconception: not-exactly-zero
+# misconception: wrong-device
 """Exercise 4: shapes, memory and attention masks."""
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -27,28 +26,32 @@ class BertShapes(NamedTuple):
 def bert_shapes(
     batch_size: int, sequence_length: int, hidden_size: int, num_heads: int, num_labels: int, bytes_per_element: int = 4
 ) -> BertShapes:
-    """What a batch looks like on its way through BERT."""
-    _positive("batch_size", batch_size)
-    _positive("sequence_length", sequence_length)
-    _positive("hidden_size", hidden_size)
-    _positive("num_heads", num_heads)
-    _positive("num_labels", num_labels)
-    _positive("bytes_per_element", bytes_per_element)
-    m, T, d, H, C = batch_size, sequence_length, hidden_size, num_heads, num_labels
-    if d % H != 0:
-        raise ValueError(f"hidden_size={d} cannot be split over num_heads={H}")
-    scores = (m, H, T, T)
-    elements = math.prod(scores)
+    """Shapes, memory of one layer's attention scores and size of the classifier."""
+    arguments = {
+        "batch_size": batch_size,
+        "sequence_length": sequence_length,
+        "hidden_size": hidden_size,
+        "num_heads": num_heads,
+        "num_labels": num_labels,
+        "bytes_per_element": bytes_per_element,
+    }
+    for name, value in arguments.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+            raise ValueError(f"{name} must be a positive int, got {value!r}")
+    if hidden_size % num_heads:
+        raise ValueError(f"hidden_size {hidden_size} is not divisible by num_heads {num_heads}")
+    score_elements = batch_size * num_heads * sequence_length**2
     return BertShapes(
-        (m, T), (m, T), (m, T, d), (m, T, d // H), scores, (m, C), elements, elements * bytes_per_element, (d + 1) * C
+        input_ids=(batch_size, sequence_length),
+        attention_mask=(batch_size, sequence_length),
+        encoder_output=(batch_size, sequence_length, hidden_size),
+        query_per_head=(batch_size, sequence_length, hidden_size // num_heads),
+        attention_scores=(batch_size, num_heads, sequence_length, sequence_length),
+        logits=(batch_size, num_labels),
+        score_elements=score_elements,
+        score_bytes=score_elements * bytes_per_element,
+        classifier_parameters=hidden_size * num_labels + num_labels,
     )
-
-
-def _positive(name, value):
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} must be an int, not {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be positive, not {value}")
 
 
 def attention_scores(query: Tensor, key: Tensor) -> Tensor:
@@ -71,7 +74,6 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
     x = x - x.amax(dim=-1, keepdim=True)
-    some = allowed.any(dim=-1, keepdim=True)
-    weights = x.masked_fill(~allowed, -20.0).exp().masked_fill(~some, 0.0)
+    weights = torch.where(allowed, x.exp(), torch.zeros(x.shape, dtype=x.dtype))
     total = weights.sum(dim=-1, keepdim=True)
     return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)

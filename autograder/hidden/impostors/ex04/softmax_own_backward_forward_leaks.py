@@ -1,6 +1,6 @@
-# fault: Normalises over everything at once.
+# fault: A hand-written backward pass is clean, but the forward pass multiplies exponentials by the mask: 0 times NaN.
 # function: masked_softmax
-# misconception: softmax-wrong-axis
+# misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 
 import math
@@ -62,6 +62,23 @@ def attention_scores(query: Tensor, key: Tensor) -> Tensor:
     return query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
 
 
+class _Normalise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, scores, allowed):
+        x = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        top = x.masked_fill(~allowed, torch.finfo(x.dtype).min).amax(dim=-1, keepdim=True)
+        total = (x - top).exp().masked_fill(~allowed, 0.0).sum(dim=-1, keepdim=True)
+        weights = (x - top).clamp(max=0.0).exp() / total.masked_fill(total == 0, 1.0) * allowed
+        ctx.save_for_backward(weights.masked_fill(~allowed, 0.0))
+        return weights.to(scores.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (weights,) = ctx.saved_tensors
+        mean = (weights * grad).sum(dim=-1, keepdim=True)
+        return (weights * (grad - mean)).to(grad.dtype), None
+
+
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Softmax over the attended entries of the last axis; 0 elsewhere."""
     sizes = zip(reversed(mask.shape), reversed(scores.shape))
@@ -71,9 +88,4 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     if strange.any():
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
     allowed = (mask != 0).expand(scores.shape)
-    x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-    x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
-    x = x - x.amax(dim=-1, keepdim=True)
-    weights = x.exp().masked_fill(~allowed, 0.0)
-    total = weights.sum()
-    return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)
+    return _Normalise.apply(scores, allowed)
