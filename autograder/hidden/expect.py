@@ -222,8 +222,8 @@ def _shows(message: str, value: float) -> bool:
         return "nan" in message.lower()
     if math.isinf(value):
         return "inf" in message.lower()
-    for text in re.findall(r"[-+−]?\d+(?:[_,]\d{3})*(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+−]?\.\d+", message):
-        number = float(text.replace("−", "-").replace("_", "").replace(",", "").rstrip("."))
+    for text in re.findall(r"[-+−]?\d+(?:[_,]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\d.])[-+−]?\.\d+", message):
+        number = float(text.replace("−", "-").replace("_", "").replace(",", ""))
         if abs(number - value) <= 1e-2 * max(abs(value), 1e-9):
             return True
         if value < 0 and abs(number + value) <= 1e-2 * abs(value) and f"- {text}" in message:

@@ -43,7 +43,7 @@ def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor
         raise ValueError(f"label {labels[bad][0].item()} in labels is outside the vocabulary of {V}")
     x = logits.to(torch.promote_types(logits.dtype, torch.float32))
     x = torch.where(keep.unsqueeze(-1), x, 0.0)  # whatever stands at ignored positions is gone
-    x = x - x.max().detach()
+    x = x - x[keep].max().detach()
     log_p = x - x.exp().sum(dim=-1, keepdim=True).log()
     index = labels.masked_fill(~keep, 0).unsqueeze(-1)
     nll = -log_p.gather(-1, index).squeeze(-1)  # (m, T)

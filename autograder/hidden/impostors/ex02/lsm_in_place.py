@@ -27,7 +27,7 @@ def stable_log_softmax(logits: Tensor) -> Tensor:
     x = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
     if x.requires_grad:
         x = x.clone()
-    x -= x.amax(dim=-1, keepdim=True)
+    x -= x.detach().amax(dim=-1, keepdim=True)
     shifted = x
     return (shifted - shifted.exp().sum(dim=-1, keepdim=True).log()).to(logits.dtype)
 

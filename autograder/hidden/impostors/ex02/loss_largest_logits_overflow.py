@@ -1,6 +1,6 @@
-# fault: Returns the rows as one matrix, not in the shape of the logits.
-# function: stable_log_softmax
-# misconception: wrong-shape
+# fault: Cleans NaN and infinity away and multiplies by a mask: the largest finite logits still overflow to 0 times infinity.
+# function: mlm_loss
+# misconception: broadcast-to-square
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np
@@ -24,7 +24,6 @@ def mean_nll(probabilities) -> float:
 def stable_log_softmax(logits: Tensor) -> Tensor:
     """ln softmax along the last axis."""
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    wide = wide.reshape(-1, wide.shape[-1])
     top = wide.max(dim=-1, keepdim=True).values.detach()
     centred = wide - top
     log_total = torch.log(torch.sum(torch.exp(centred), dim=-1, keepdim=True))
@@ -46,9 +45,9 @@ def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor
     if bad.any():
         raise ValueError(f"label {labels[bad][0].item()} in labels is outside the vocabulary of {V}")
     x = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    x = torch.where(keep.unsqueeze(-1), x, 0.0)  # whatever stands at ignored positions is gone
+    x = x.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     x = x - x.amax(dim=-1, keepdim=True).detach()
     log_p = x - x.exp().sum(dim=-1, keepdim=True).log()
     index = labels.masked_fill(~keep, 0).unsqueeze(-1)
     nll = -log_p.gather(-1, index).squeeze(-1)  # (m, T)
-    return torch.where(keep, nll, 0.0).sum() / n
+    return (nll * keep).sum() / n

@@ -1,23 +1,24 @@
-# fault: Unpacks three sizes without looking at the rank first.
+# fault: Builds the weights on the default device.
 # function: mlm_loss
-# misconception: incidental-error
+# misconception: broadcast-to-square
 """Exercise 2: the masked-language-model loss."""
 
-import math
-
+import numpy as np
 import torch
 from torch import Tensor
 
 
 def mean_nll(probabilities) -> float:
-    """Mean negative log-likelihood of the original tokens, in nats."""
-    values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
-    if not values:
-        raise ValueError("probabilities is empty")
-    for value in values:
-        if not 0.0 < value <= 1.0:
-            raise ValueError(f"probabilities must lie in (0, 1], got {value}")
-    return sum(-math.log(value) for value in values) / len(values)
+    """Mean of -ln p over the original tokens' probabilities."""
+    if isinstance(probabilities, torch.Tensor):
+        probabilities = probabilities.detach().cpu().double().numpy()
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.size == 0:
+        raise ValueError("probabilities must not be empty")
+    outside = ~((p > 0) & (p <= 1))
+    if outside.any():
+        raise ValueError(f"probabilities: {p[outside][0]} is outside (0, 1]")
+    return float(-np.log(p).mean())
 
 
 def stable_log_softmax(logits: Tensor) -> Tensor:
@@ -31,6 +32,8 @@ def stable_log_softmax(logits: Tensor) -> Tensor:
 
 def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor:
     """Cross-entropy of the selected positions, averaged over the whole batch."""
+    if logits.ndim != 3 or labels.ndim != 2:
+        raise ValueError(f"logits must be (m, T, V) and labels (m, T), got {logits.shape} and {labels.shape}")
     m, T, V = logits.shape
     if labels.shape != (m, T):
         raise ValueError(f"labels {tuple(labels.shape)} do not match logits {tuple(logits.shape)}")
@@ -47,4 +50,6 @@ def mlm_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor
     log_p = x - x.exp().sum(dim=-1, keepdim=True).log()
     index = labels.masked_fill(~keep, 0).unsqueeze(-1)
     nll = -log_p.gather(-1, index).squeeze(-1)  # (m, T)
-    return torch.where(keep, nll, 0.0).sum() / n
+    weights = torch.ones(m, T, dtype=nll.dtype)
+    weights = weights * keep  # 1 at targets
+    return torch.where(keep, nll * weights, 0.0).sum() / n
