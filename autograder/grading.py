@@ -254,10 +254,11 @@ class _Checks:
                         else:
                             done[item.name] = self._check(item, following, student, done)
             except Interrupted as interruption:
-                done = {
-                    item.name: done.get(item.name) or _check(item, Ending(interruption.verdict, interruption.message))
-                    for item in items
-                }
+                ending = Ending(interruption.verdict, interruption.message)
+                done = {item.name: done.get(item.name) or _check(item, ending) for item in items}
+            except GraderFault as fault:
+                ending = Ending("grader_error", f"The grader failed, not the submission: {fault}.")
+                done = {item.name: done.get(item.name) or _check(item, ending) for item in items}
             finally:
                 if self._student is not None:
                     self._conduct += [f"conduct, {work.exercise.id}: {note}" for note in self._student.conduct]
@@ -280,13 +281,15 @@ class _Checks:
         started = time.perf_counter()
         ending = self._run(item, following, student)
         if ending.verdict == "grader_error":  # a fault of ours may be one of the moment: once more, on a new worker
-            ending = self._run(item, following, student)
+            ending = self._run(item, following, student, again=True)
         return _check(item, ending, time.perf_counter() - started)
 
-    def _run(self, item: pytest.Item, following: pytest.Item | None, student: Student) -> Ending:
+    def _run(
+        self, item: pytest.Item, following: pytest.Item | None, student: Student, again: bool = False
+    ) -> Ending:
         self._error = None
         calls = student.calls
-        student.begin_check(worth(item).function)
+        student.begin_check(worth(item).function, again)
         try:
             reports = runtestprotocol(item, nextitem=following, log=False)
         finally:

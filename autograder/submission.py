@@ -73,12 +73,17 @@ def look(path: str, wanted: set[int] | None) -> tuple[list[Found], list[str]]:
         if number not in EXERCISES:
             raise UsageError(f"there is no exercise {number}: there are {', '.join(map(str, EXERCISES))}")
     try:
-        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+        is_folder = not _leads_nowhere(path) and stat.S_ISDIR(os.stat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise UsageError(f"{path}: there is no such file or folder") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     return _look_in_folder(path, wanted) if is_folder else _look_at_file(path, wanted)
+
+
+def _leads_nowhere(path: str) -> bool:
+    """Whether something was handed in there, but is a link to nothing: no mistyped path."""
+    return os.path.islink(path) and not os.path.exists(path)
 
 
 def exercise_number(name: str) -> int | None:
@@ -185,6 +190,8 @@ def _read(path: str, number: int, root: str) -> tuple[Found, list[str]]:
 
 def _bytes(path: str, root: str, limit: int) -> bytes:
     """What a plain file inside `root` holds.  Raises Unreadable for anything else, OSError if the host refuses."""
+    if _leads_nowhere(path):
+        raise Unreadable("it is a link to nothing")
     real, real_root = os.path.realpath(path), os.path.realpath(root)
     if not Path(real).is_relative_to(real_root):
         raise Unreadable("it is a link to a file outside of the submission")

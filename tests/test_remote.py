@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import textwrap
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -358,6 +360,18 @@ def test_output_is_swallowed_and_capped(room: RemoteClassroom) -> None:
     """
     with opened(room, code) as student:
         assert student.mean_nll([0.5]) == 1.0
+
+
+def test_a_worker_killed_from_outside_is_a_fault_of_ours_once(room: RemoteClassroom) -> None:
+    """A kernel short of memory kills too: only what happens twice is the submission's doing."""
+    with opened(room, "import time\ndef mean_nll(p): time.sleep(1); return 1.0") as student:
+        for again, fault in ((False, GraderFault), (True, Interrupted)):
+            student.begin_check("mean_nll", again)
+            if student._worker is None:
+                student.load()
+            threading.Timer(0.3, signal.pidfd_send_signal, (student._worker.pidfd, signal.SIGKILL)).start()
+            with pytest.raises(fault):
+                student.mean_nll([0.5])
 
 
 def test_a_zygote_that_died_is_replaced(room: RemoteClassroom) -> None:

@@ -73,9 +73,11 @@ PROBES = {
     "a raised limit": "resource.setrlimit(resource.RLIMIT_CPU, (10**6, 10**6))",
     "100 descriptors": "[os.open('/dev/null', 0) for _ in range(100)]",
     "become root": "os.setuid(0)",
+    "see that a file of the grader's exists": "os.stat(secret)",
+    "fill 150 MB of disk": "[open(f'f{i}', 'wb').write(bytes(10 * 2**20)) for i in range(15)]",
 }
 #: what a host without namespaces cannot refuse
-ONLY_FULL = {"signal its group"}
+ONLY_FULL = {"see that a file of the grader's exists", "fill 150 MB of disk"}
 ALLOWED = {
     "scratch files": "(open('x', 'w').write('y'), open('x').read(), os.remove('x'))",
     "threads": "[t.start() or t.join() for t in [threading.Thread(target=len, args=('x',)) for _ in range(4)]]",
@@ -155,12 +157,60 @@ def test_partial_confinement_refuses_nearly_everything(secret: Path) -> None:
         assert set(run_probes(room, ALLOWED, secret)) == set(ALLOWED)
 
 
+#: layer: (namespaces, file of the worker, what is taken out, what is put there, a probe that then gets through)
+LAYERS = {
+    "namespaces": (False, "", "", "", "see that a file of the grader's exists"),
+    "Landlock": (
+        False,
+        "landlock.py",
+        "        syscalls.landlock_restrict(ruleset)\n",
+        "        pass\n",
+        "read a file of the grader's",
+    ),
+    "seccomp": (True, "confine.py", "        syscalls.install_filter(program)\n", "        pass\n", "fork"),
+    "limits": (
+        True,
+        "confine.py",
+        "        resource.setrlimit(kind, (value, value))\n",
+        "        pass\n",
+        "100 descriptors",
+    ),
+    "user id": (True, "confine.py", "    os.setresuid(uid, uid, uid)\n", "    pass\n", "become root"),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_without_any_one_layer_something_gets_through(
+    layer: str, secret: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each layer is needed, and the probes notice when it is gone."""
+    namespaces, name, old, new, probe = LAYERS[layer]
+    if layer == "user id" and os.getuid() != 0:
+        pytest.skip("only root has another user id to give")
+    stage = RemoteClassroom._stage
+
+    def stage_without(room: RemoteClassroom) -> None:
+        stage(room)
+        if name:
+            file = room._folder / "runtime" / "autograder" / "sandbox" / name
+            text = file.read_text()
+            assert text.count(old) == 1
+            file.write_text(text.replace(old, new))
+
+    monkeypatch.setattr(RemoteClassroom, "_stage", stage_without)
+    with RemoteClassroom("auto", torch.device("cpu"), limits=LIMITS, namespaces=namespaces) as room:
+        if not room.level.startswith("full" if namespaces else "partial"):
+            pytest.skip(f"this host offers no more than: {room.level}")
+        assert probe in run_probes(room, {probe: PROBES[probe]}, secret)
+
+
 def test_bare_means_bare_and_says_so(secret: Path) -> None:
     """Without walls the probes get through: the probes themselves work."""
     with RemoteClassroom("off", torch.device("cpu"), limits=LIMITS) as room:
         assert room.level == "bare"
-        found = run_probes(room, {k: v for k, v in PROBES.items() if "file of the" in k or k in ("TCP", "UDP")}, secret)
-        assert set(found) == {"read a file of the grader's", "TCP", "UDP"}
+        names = {"read a file of the grader's", "see that a file of the grader's exists", "TCP", "UDP"}
+        found = run_probes(room, {name: PROBES[name] for name in sorted(names)}, secret)
+        assert set(found) == names
 
 
 def test_strict_refuses_a_bare_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -46,7 +47,7 @@ MIXED = (
 )
 #: Shapes of one to four dimensions, hidden size 1 included.
 shapes = st.lists(st.sampled_from((1, 2, 3, 5, 7)), min_size=1, max_size=4, unique=True).map(tuple)
-LAYOUTS = ("transposed", "every second entry of", "reversed", "broadcast")
+LAYOUTS = ("transposed", "every second entry of", "broadcast")
 
 
 def array(seed: int, shape: tuple[int, ...], dtype: str = "float64", mixed: bool = True) -> np.ndarray:
@@ -85,14 +86,80 @@ def laid_out(values: np.ndarray, layout: str) -> np.ndarray:
         wide = np.full((*values.shape[:-1], 2 * values.shape[-1]), 77, dtype=values.dtype)
         wide[..., ::2] = values
         return wide[..., ::2]
-    if layout == "reversed":
-        backwards = (slice(None, None, -1),) * values.ndim
-        return np.ascontiguousarray(values[backwards])[backwards]
     return np.broadcast_to(values[:1], values.shape)
 
 
 def tolerance(expected: np.ndarray) -> float | None:
     return TIGHT if expected.dtype == np.float64 else None
+
+
+def legal(function: Any, *args: Any) -> Any:
+    """The result of a call that must not be refused."""
+    try:
+        return function(*args)
+    except ValueError as error:
+        if not isinstance(error, RemoteError) or not error.raised.explicit:
+            raise
+        expect.wrong(
+            f"{function.last.text}\nraised {error.raised.text}\nexpected a result: these arguments are all good",
+            "valid-input-refused",
+        )
+
+
+def quietly(function: Any, *args: Any) -> None:
+    """A call of which only the traces count: whether it works is another check's business."""
+    with contextlib.suppress(RemoteError):
+        function(*args)
+
+
+def refuses(
+    function: Any,
+    *args: Any,
+    names: Sequence[str],
+    because: str,
+    values: Sequence[float] = (),
+    accepted: str = "bad-input-accepted",
+) -> None:
+    """Like expect.refuses.  accepted: the misconception to name if the call returns something."""
+    try:
+        expect.refuses(function, *args, names=names, values=values, because=because)
+    except expect.Wrong as fault:
+        named = accepted if fault.misconception == "bad-input-accepted" else fault.misconception
+        raise expect.Wrong(fault.message, named) from None
+
+
+def compare(got: Any, expected: np.ndarray, student: Student, likely: Callable[[], expect.Likely]) -> None:
+    """Fail unless `got` is `expected`; `likely` is made only for naming the failure."""
+    if expect.mismatch(got, expected, tolerance=tolerance(expected)) is None:
+        return
+    expect.close(
+        got,
+        expected,
+        student.last,
+        tolerance=tolerance(expected),
+        likely=[("dtype-not-promoted", expected), *likely()],
+        misconception=diagnosis(got, expected),
+    )
+
+
+def diagnosis(got: Any, expected: np.ndarray) -> str | None:
+    """What a wrong result shows by its form, or by how near it is."""
+    if not isinstance(got, np.ndarray):
+        return "not-an-array"
+    if got.shape != expected.shape:
+        without = [[n for n in shape if n != 1] for shape in (got.shape, expected.shape)]
+        return "squeezed-away" if got.ndim < expected.ndim and without[0] == without[1] else "wrong-shape"
+    if got.dtype != expected.dtype:
+        cut = got.dtype.kind in "biu" and expected.dtype.kind == "f"
+        return "integers-truncated" if cut else "dtype-not-promoted"
+    return "precision-lost" if expect.mismatch(got, expected, tolerance=1e-5) is None else None
+
+
+def normalised(total: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """What LayerNorm makes of the sum."""
+    centred = total - total.mean(axis=-1, keepdims=True)
+    variance = (centred**2).mean(axis=-1, keepdims=True)
+    return [("layer-norm-included", centred / np.sqrt(variance + eps)) for eps in (1e-12, 1e-6, 1e-5)]
 
 
 # -- a fault of embedding_sum costs only the checks of embedding_sum --------------------------------------------------
@@ -131,7 +198,7 @@ class RightSum:
 def refused_here_or_in_sum(student: Student, function: Any, *args: Any, names: Sequence[str], because: str) -> None:
     """Like expect.refuses, for unequal shapes that a function may leave to its author's own embedding_sum."""
     try:
-        expect.refuses(function, *args, names=(*names, *NAMES), because=because, misconception="shapes-stretched")
+        refuses(function, *args, names=(*names, *NAMES), because=because, accepted="shapes-stretched")
     except (expect.Wrong, RemoteError):
         right = RightSum()
         with student.replacing(embedding_sum=right):
@@ -162,47 +229,51 @@ def left_alone(student: Student, name: str, calls: Callable[[], None]) -> None:
 # -- embedding_sum ----------------------------------------------------------------------------------------------------
 def check_sum(student: Student, token: np.ndarray, segment: np.ndarray, position: np.ndarray) -> None:
     expected = oracle.embedding_sum(token, segment, position)
-    got = student.embedding_sum(token, segment, position)
-    parts = [part.astype(np.float64) for part in (token, segment, position)]
-    total = sum(parts)
-    truncated = [part.astype(np.int64) for part in (token, segment, position)]
-    expect.close(
-        got,
-        expected,
-        student.last,
-        tolerance=tolerance(expected),
-        likely=[
-            ("dtype-not-promoted", expected),
+
+    def likely() -> expect.Likely:
+        parts = [part.astype(np.float64) for part in (token, segment, position)]
+        total = parts[0] + parts[1] + parts[2]
+        return [
             ("mean-instead-of-sum", total / 3),
             ("concatenated-instead-of-added", np.concatenate(parts, axis=-1)),
             ("concatenated-instead-of-added", np.stack(parts)),
             ("part-left-out", parts[0] + parts[1]),
             ("part-left-out", parts[0] + parts[2]),
             ("part-left-out", parts[1] + parts[2]),
-            ("integers-truncated", sum(truncated)),
-        ],
-    )
+            ("integers-truncated", sum(np.trunc(part) for part in parts)),
+            *normalised(total),
+        ]
+
+    compare(legal(student.embedding_sum, token, segment, position), expected, student, likely)
 
 
-@pytest.mark.worth("embedding_sum", 0.5)
-@given(draw=seeds, shape=shapes)
-def test_sum_adds_entry_by_entry(student: Student, draw: int, shape: tuple[int, ...]) -> None:
-    """The result is token + segment + position, entry by entry, for arrays of any number of dimensions."""
-    worked = np.array([1.0, 0.0]), np.array([0.5, 0.5]), np.array([-0.5, 1.0])
-    check_sum(student, *worked)
-    check_sum(student, *three(draw, shape))
-    check_sum(student, *three(draw + 1, shape))
+@pytest.mark.worth("embedding_sum", 0.7, misconception="another-formula")
+def test_sum_adds_entry_by_entry(student: Student, seed: int) -> None:
+    """The result is token + segment + position, entry by entry, for arrays of any size and number of dimensions."""
+    check_sum(student, np.array([1.0, 0.0]), np.array([0.5, 0.5]), np.array([-0.5, 1.0]))
+
+    @given(draw=seeds, shape=shapes)
+    def small(draw: int, shape: tuple[int, ...]) -> None:
+        check_sum(student, *three(draw, shape))
+        check_sum(student, *three(draw + 1, shape))
+
+    small()
+    check_sum(student, *three(seed, (2, 512, 3)))
+    check_sum(student, *(1e6 * part for part in three(seed, (3, 7))))
+    ones = array(seed, (3, 5))
+    check_sum(student, ones, ones, ones)
+    check_sum(student, np.zeros((3, 5)), ones, np.zeros((3, 5)))
 
 
 @pytest.mark.worth("embedding_sum", 0.4, misconception="dtype-not-promoted")
 @given(draw=seeds, shape=shapes)
 @settings(max_examples=6)
 def test_sum_keeps_floating_dtype(student: Student, draw: int, shape: tuple[int, ...]) -> None:
-    """The dtype of the result is the one that np.result_type gives for the three floating arrays."""
+    """With a floating array among the three, the result has the dtype that np.result_type gives for them."""
     for dtype in ("float64", "float32", "float16"):
         check_sum(student, *three(draw, shape, (dtype,) * 3))
     for dtypes in MIXED:
-        if all(dtype.startswith("float") for dtype in dtypes):
+        if any(dtype.startswith("float") for dtype in dtypes):
             check_sum(student, *three(draw, shape, dtypes))
 
 
@@ -210,36 +281,36 @@ def test_sum_keeps_floating_dtype(student: Student, draw: int, shape: tuple[int,
 @given(draw=seeds, shape=shapes)
 @settings(max_examples=6)
 def test_sum_of_integers(student: Student, draw: int, shape: tuple[int, ...]) -> None:
-    """Integers add up exactly and keep their dtype; integers and floats together give what np.result_type says."""
+    """Integers add up exactly, in the dtype that np.result_type gives for the three arrays."""
     for dtype in INTEGERS:
         check_sum(student, *three(draw, shape, (dtype,) * 3))
     for dtypes in MIXED:
-        if not all(dtype.startswith("float") for dtype in dtypes):
+        if not any(dtype.startswith("float") for dtype in dtypes):
             check_sum(student, *three(draw, shape, dtypes))
     large = [np.random.default_rng(draw + i).integers(-(10**12), 10**12, size=shape) for i in range(3)]
     check_sum(student, *large)
     check_sum(student, *(part % (10**8 + 7) for part in large))
 
 
+@pytest.mark.worth("embedding_sum", 0.3)
+def test_sum_leaves_its_arguments_alone(student: Student, seed: int) -> None:
+    """The three arrays hold the same numbers after the call as before, and no random generator has moved."""
+    for shape in ((5,), (3, 5), (2, 3, 5)):
+        check_sum(student, *three(seed, shape))
+        for dtypes in (("float32",) * 3, ("int64",) * 3, *MIXED[:3], *MIXED[6:9]):
+            quietly(student.embedding_sum, *three(seed, shape, dtypes))
+    expect.unchanged(student, "embedding_sum")
+
+
 @pytest.mark.worth("embedding_sum", 0.3, misconception="strides-ignored")
 def test_sum_in_any_memory_layout(student: Student, seed: int) -> None:
-    """Transposed, sliced, reversed and broadcast views are added like any other arrays."""
+    """Transposed, sliced and broadcast views are added like any other arrays."""
     for shape in ((3, 5), (2, 3, 5)):
         for shift in range(len(LAYOUTS)):
-            parts = [laid_out(part, LAYOUTS[(i + shift) % 4]) for i, part in enumerate(three(seed + shift, shape))]
+            parts = [laid_out(part, LAYOUTS[(i + shift) % 3]) for i, part in enumerate(three(seed + shift, shape))]
             check_sum(student, *parts)
         for layout in LAYOUTS:
             check_sum(student, *(laid_out(part, layout) for part in three(seed, shape)))
-
-
-@pytest.mark.worth("embedding_sum", 0.2)
-def test_sum_at_realistic_size(student: Student, seed: int) -> None:
-    """Large entries, equal arguments and sequences of 512 tokens are added as exactly as small ones."""
-    check_sum(student, *three(seed, (2, 512, 3)))
-    check_sum(student, *(1e6 * part for part in three(seed, (3, 7))))
-    ones = array(seed, (3, 5))
-    check_sum(student, ones, ones, ones)
-    check_sum(student, np.zeros((3, 5)), ones, np.zeros((3, 5)))
 
 
 def odd_ones_out(shape: tuple[int, ...], others: Sequence[tuple[int, ...]]) -> Iterator[tuple[str, list[np.ndarray]]]:
@@ -251,15 +322,15 @@ def odd_ones_out(shape: tuple[int, ...], others: Sequence[tuple[int, ...]]) -> I
                 yield f"{NAMES[odd]} has the shape {one}, the other two have {rest}", arrays
 
 
-@pytest.mark.worth("embedding_sum", 0.45, misconception="shapes-stretched")
+@pytest.mark.worth("embedding_sum", 0.45)
 def test_sum_refuses_shapes_that_would_broadcast(student: Student, seed: int) -> None:
     """Shapes that NumPy would stretch to fit, such as (1, d) and (m, d), are refused with a ValueError."""
     check_sum(student, *three(seed, (2, 3, 5)))
     stretched = [(1, 3, 5), (2, 1, 5), (2, 3, 1), (1, 1, 5), (3, 5), (1, 5), (5,), (1,), (), (1, 2, 3, 5)]
     for because, arrays in odd_ones_out((2, 3, 5), stretched):
-        expect.refuses(student.embedding_sum, *arrays, names=NAMES, because=because, misconception="shapes-stretched")
+        refuses(student.embedding_sum, *arrays, names=NAMES, because=because, accepted="shapes-stretched")
     for because, arrays in odd_ones_out((5,), [(1,), (), (1, 5), (5, 1)]):
-        expect.refuses(student.embedding_sum, *arrays, names=NAMES, because=because, misconception="shapes-stretched")
+        refuses(student.embedding_sum, *arrays, names=NAMES, because=because, accepted="shapes-stretched")
 
 
 @pytest.mark.worth("embedding_sum", 0.35)
@@ -268,20 +339,11 @@ def test_sum_refuses_other_unequal_shapes(student: Student, seed: int) -> None:
     check_sum(student, *three(seed, (2, 3, 5)))
     unequal = [(2, 3, 7), (2, 7, 5), (7, 3, 5), (3, 2, 5), (5, 3, 2), (2, 5, 3), (6, 5), (30,), (2, 3, 5, 2)]
     for because, arrays in odd_ones_out((2, 3, 5), unequal):
-        expect.refuses(student.embedding_sum, *arrays, names=NAMES, because=because)
+        refuses(student.embedding_sum, *arrays, names=NAMES, because=because)
     for because, arrays in odd_ones_out((3,), [(5,), (2,)]):
-        expect.refuses(student.embedding_sum, *arrays, names=NAMES, because=because)
+        refuses(student.embedding_sum, *arrays, names=NAMES, because=because)
     arrays = [array(seed, (2, length, 5)) for length in (3, 7, 2)]
-    expect.refuses(student.embedding_sum, *arrays, names=NAMES, because="the three shapes all differ")
-
-
-@pytest.mark.worth("embedding_sum", 0.3, misconception="input-mutated")
-def test_sum_leaves_its_arguments_alone(student: Student, seed: int) -> None:
-    """The three arrays hold the same numbers after the call as before, and no random generator has moved."""
-    for shape in ((5,), (3, 5), (1, 1), (2, 3, 5)):
-        for dtypes in (("float64",) * 3, ("float32",) * 3, ("int64",) * 3, *MIXED[:3], *MIXED[6:9]):
-            check_sum(student, *three(seed, shape, dtypes))
-    expect.unchanged(student, "embedding_sum")
+    refuses(student.embedding_sum, *arrays, names=NAMES, because="the three shapes all differ")
 
 
 # -- input_embeddings -------------------------------------------------------------------------------------------------
@@ -295,44 +357,80 @@ def check_lookup(
 ) -> None:
     args = input_ids, token_type_ids, token_table, segment_table, position_table
     expected = oracle.input_embeddings(*args)
+
+    def check() -> None:
+        compare(legal(student.input_embeddings, *args), expected, student, lambda: likely_lookups(*args))
+
+    judged_alone(student, check)
+
+
+def likely_lookups(
+    input_ids: np.ndarray,
+    token_type_ids: np.ndarray,
+    token_table: np.ndarray,
+    segment_table: np.ndarray,
+    position_table: np.ndarray,
+) -> expect.Likely:
+    """What the usual mistakes make of these arguments, in double."""
     m, length = input_ids.shape
-    token = token_table.astype(np.float64)[input_ids]
-    segment = segment_table.astype(np.float64)[token_type_ids]
-    position_rows = position_table.astype(np.float64)
-    position = np.broadcast_to(position_rows[:length], token.shape)
-    count = len(position_rows)
+    words, kinds = input_ids.astype(np.int64), token_type_ids.astype(np.int64)
+    tables = [table.astype(np.float64) for table in (token_table, segment_table, position_table)]
+    token, segment = tables[0][words], tables[1][kinds]
+    columns = np.arange(length)
+    position = np.broadcast_to(tables[2][:length], token.shape)
+    total = token + segment + position
+    count = len(position_table)
+    zero = (words == 0)[..., None]
 
     def with_rows(rows: np.ndarray) -> np.ndarray | None:
         if rows.min() < 0 or rows.max() >= count:
             return None
-        return token + segment + np.broadcast_to(position_rows[rows], token.shape)
+        return token + segment + np.broadcast_to(tables[2][rows], token.shape)
 
-    columns = np.arange(length)
-    likely: list[tuple[str, Any]] = [
-        ("dtype-not-promoted", expected),
-        ("mean-instead-of-sum", (token + segment + position) / 3),
+    def with_kinds(rows: np.ndarray) -> np.ndarray:
+        rows = np.clip(rows, -len(segment_table), len(segment_table) - 1)
+        return token + position + np.broadcast_to(tables[1][rows], token.shape)
+
+    def with_words(rows: np.ndarray) -> np.ndarray:
+        return tables[0][rows % len(token_table)] + segment + position
+
+    starts = np.where(np.diff(kinds, axis=1, prepend=kinds[:, :1]) != 0, columns, 0)
+    return [
+        ("mean-instead-of-sum", total / 3),
         ("concatenated-instead-of-added", np.concatenate([token, segment, position], axis=-1)),
         ("segment-ignored", token + position),
-        ("segment-ignored", token + position + segment_table.astype(np.float64)[0]),
+        ("segment-ignored", with_kinds(np.zeros_like(kinds))),
+        ("segment-ignored", with_kinds(kinds - 1)),
+        ("segment-ignored", with_kinds(np.minimum(kinds, 1))),
+        ("segment-ignored", with_kinds(kinds[:1])),
+        ("segment-ignored", with_kinds((columns >= length // 2).astype(np.int64))),
+        ("segment-ignored", with_kinds((columns >= (length + 1) // 2).astype(np.int64))),
+        ("segment-ignored", token + position + kinds[..., None]),
+        ("part-left-out", segment + position),
         ("position-row", token + segment),
         ("position-row", with_rows(columns + 1)),
         ("position-row", with_rows((columns + 1) % count)),
         ("position-row", with_rows(columns[::-1].copy())),
         ("position-row", with_rows(np.zeros(length, dtype=np.int64))),
         ("position-row", with_rows(count - length + columns)),
+        ("position-row", with_rows(np.linspace(0, count - 1, length).astype(np.int64))),
+        ("position-row", with_rows(np.linspace(0, count - 1, length).round().astype(np.int64))),
+        ("position-row", with_rows(columns - np.maximum.accumulate(starts, axis=1))),
         ("position-runs-on-over-the-batch", with_rows(np.arange(m * length).reshape(m, length))),
         ("position-runs-on-over-the-batch", with_rows(np.arange(m * length).reshape(m, length) % count)),
         ("position-runs-on-over-the-batch", with_rows(np.repeat(np.arange(m), length).reshape(m, length))),
-        ("position-from-token-id", with_rows(input_ids.astype(np.int64))),
-        ("position-from-token-id", with_rows(input_ids.astype(np.int64) % count)),
-        ("position-from-token-id", with_rows(token_type_ids.astype(np.int64))),
+        ("position-from-token-id", with_rows(words)),
+        ("position-from-token-id", with_rows(words % count)),
+        ("position-from-token-id", with_rows(kinds)),
+        ("id-zero-as-padding", np.where(zero, segment + position, total)),
+        ("id-zero-as-padding", np.where(zero, 0.0, total)),
+        ("id-zero-as-padding", with_rows(np.maximum(np.cumsum(words != 0, axis=1) - 1, 0))),
+        ("id-zero-as-padding", with_rows(np.cumsum(words != 0, axis=1))),
+        ("id-dtype", with_words(words.astype(np.uint8).astype(np.int64))),
+        ("id-dtype", with_words(words.astype(np.int8).astype(np.int64))),
+        ("layer-norm-included", total + (np.sqrt(token.shape[-1]) - 1) * token),
+        *normalised(total),
     ]
-
-    def check() -> None:
-        got = student.input_embeddings(*args)
-        expect.close(got, expected, student.last, tolerance=tolerance(expected), likely=likely)
-
-    judged_alone(student, check)
 
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -360,14 +458,21 @@ def batch(
     )
 
 
-@pytest.mark.worth("input_embeddings", 0.5)
-@given(draw=seeds, size=sizes(4))
-def test_lookup_adds_three_rows(student: Student, draw: int, size: tuple[int, ...]) -> None:
+@pytest.mark.worth("input_embeddings", 0.7, misconception="another-formula")
+def test_lookup_adds_three_rows(student: Student, seed: int) -> None:
     """Each token gets its row of the token table, plus its segment's row, plus the row of its place in the sequence."""
-    m, length, d, vocabulary = size
-    for again in range(2):
-        args = batch(draw + again, m=m, length=length, d=d, vocabulary=vocabulary, positions=m * length + 17)
-        check_lookup(student, *args)
+
+    @given(draw=seeds, size=sizes(4))
+    def small(draw: int, size: tuple[int, ...]) -> None:
+        m, length, d, vocabulary = size
+        for again in range(2):
+            args = batch(draw + again, m=m, length=length, d=d, vocabulary=vocabulary, positions=m * length + 17)
+            check_lookup(student, *args)
+
+    small()
+    check_lookup(student, *batch(seed, m=2, length=512, d=3, vocabulary=2503, positions=521))
+    args = batch(seed, m=17, length=3)
+    check_lookup(student, *args[:2], *(1e6 * table for table in args[2:]))
 
 
 @pytest.mark.worth("input_embeddings", 0.4, misconception="position-row")
@@ -381,10 +486,12 @@ def test_lookup_counts_positions_from_zero(student: Student, draw: int, m: int, 
 @given(draw=seeds, segments=st.sampled_from((1, 2, 3, 7)), vocabulary=st.sampled_from((1, 2, 13)), d=st.integers(1, 3))
 def test_lookup_uses_first_and_last_rows(student: Student, draw: int, segments: int, vocabulary: int, d: int) -> None:
     """Every id from 0 to the last row of its table is looked up, with any number of segments and any width."""
-    check_lookup(student, *batch(draw, m=3, length=5, d=d, vocabulary=vocabulary, segments=segments))
     args = batch(draw, m=3, length=5, d=d, vocabulary=vocabulary, segments=segments)
+    check_lookup(student, *args)
     check_lookup(student, np.zeros_like(args[0]), np.zeros_like(args[1]), *args[2:])
     check_lookup(student, np.full_like(args[0], vocabulary - 1), np.full_like(args[1], segments - 1), *args[2:])
+    for dtype in ("int8", "uint8"):
+        check_lookup(student, *batch(draw, d=d, segments=int(np.iinfo(dtype).max) + 1, id_dtypes=("int32", dtype)))
 
 
 @pytest.mark.worth("input_embeddings", 0.25, misconception="id-dtype")
@@ -392,11 +499,8 @@ def test_lookup_with_ids_of_any_integer_dtype(student: Student, seed: int) -> No
     """Ids and segment ids may have any integer dtype, also two different ones, up to the largest id it can hold."""
     for i, dtype in enumerate(INTEGERS):
         for other in (dtype, "int64", INTEGERS[i - 1]):
-            vocabulary = min(int(np.iinfo(dtype).max) + 1, 300)
+            vocabulary = min(int(np.iinfo(dtype).max) + 1, 256)
             check_lookup(student, *batch(seed + i, m=3, d=5, vocabulary=vocabulary, id_dtypes=(dtype, other)))
-    for dtype in ("int8", "uint8"):
-        args = batch(seed, m=3, segments=int(np.iinfo(dtype).max) + 1, id_dtypes=("int32", dtype))
-        check_lookup(student, *args)
 
 
 @pytest.mark.worth("input_embeddings", 0.35, misconception="dtype-not-promoted")
@@ -409,12 +513,26 @@ def test_lookup_keeps_dtype_of_tables(student: Student, seed: int) -> None:
         check_lookup(student, *batch(seed, m=3, dtypes=dtypes))
 
 
+@pytest.mark.worth("input_embeddings", 0.25)
+def test_lookup_leaves_its_arguments_alone(student: Student, seed: int) -> None:
+    """Ids and tables hold the same numbers after the call as before, and no random generator has moved."""
+
+    def calls() -> None:
+        for m, length, positions in ((1, 1, 2), (1, 5, 7), (3, 5, 7), (2, 5, 13)):
+            sizes_here = {"m": m, "length": length, "positions": positions}
+            check_lookup(student, *batch(seed, **sizes_here))
+            for dtype in ("float32", "int64"):
+                quietly(student.input_embeddings, *batch(seed, dtypes=(dtype,) * 3, **sizes_here))
+
+    left_alone(student, "input_embeddings", calls)
+
+
 @pytest.mark.worth("input_embeddings", 0.25, misconception="strides-ignored")
 def test_lookup_in_any_memory_layout(student: Student, seed: int) -> None:
-    """Transposed, sliced, reversed and broadcast ids and tables are read like any other arrays."""
+    """Transposed, sliced and broadcast ids and tables are read like any other arrays."""
     for shift in range(len(LAYOUTS)):
         args = batch(seed + shift, m=3)
-        check_lookup(student, *(laid_out(a, LAYOUTS[(i + shift) % 4]) for i, a in enumerate(args)))
+        check_lookup(student, *(laid_out(a, LAYOUTS[(i + shift) % 3]) for i, a in enumerate(args)))
     for layout in LAYOUTS:
         args = batch(seed, m=3)
         views = [laid_out(a, layout) for a in args]
@@ -424,20 +542,12 @@ def test_lookup_in_any_memory_layout(student: Student, seed: int) -> None:
     check_lookup(student, input_ids, np.broadcast_to(np.int64(1), input_ids.shape), *tables)
 
 
-@pytest.mark.worth("input_embeddings", 0.2)
-def test_lookup_at_realistic_size(student: Student, seed: int) -> None:
-    """Sequences of 512 tokens, a vocabulary of thousands and large entries are looked up the same way."""
-    check_lookup(student, *batch(seed, m=2, length=512, d=3, vocabulary=2503, positions=512))
-    args = batch(seed, m=17, length=3)
-    check_lookup(student, *args[:2], *(1e6 * table for table in args[2:]))
-
-
-@pytest.mark.worth("input_embeddings", 0.25, misconception="bad-input-accepted")
+@pytest.mark.worth("input_embeddings", 0.25)
 def test_lookup_refuses_too_long_sequences(student: Student, seed: int) -> None:
     """A sequence longer than the position table is refused with a ValueError."""
-    for m, positions, length in ((2, 5, 6), (1, 5, 6), (7, 5, 11), (2, 1, 2), (3, 3, 13)):
-        check_lookup(student, *batch(seed, m=m, length=positions, positions=positions))
-        expect.refuses(
+    for m, positions, length in ((2, 5, 6), (1, 5, 6), (7, 5, 11), (2, 2, 3), (3, 3, 13)):
+        check_lookup(student, *batch(seed, m=m, length=positions - 1, positions=positions))
+        refuses(
             student.input_embeddings,
             *batch(seed, m=m, length=length, positions=positions),
             names=("position_table", "input_ids", "token_type_ids"),
@@ -450,17 +560,17 @@ def check_refused_id(student: Student, args: Batch, which: int, bad: int, place:
     name, table = (("input_ids", "token_table"), ("token_type_ids", "segment_table"))[which]
     changed = [a.copy() for a in args]
     changed[which][place] = bad
-    expect.refuses(
+    refuses(
         student.input_embeddings,
         *changed,
         names=(name, table),
         values=(bad,),
         because=f"{name} holds {bad}, and {table} has the rows 0 … {len(args[2 + which]) - 1}",
-        misconception="negative-id-wraps" if bad < 0 else "bad-input-accepted",
+        accepted="negative-id-wraps" if bad < 0 else "bad-input-accepted",
     )
 
 
-@pytest.mark.worth("input_embeddings", 0.25, misconception="bad-input-accepted")
+@pytest.mark.worth("input_embeddings", 0.25)
 def test_lookup_refuses_token_ids_past_the_table(student: Student, seed: int) -> None:
     """A token id that is not below the number of rows of the token table is refused with a ValueError."""
     args = batch(seed, vocabulary=11)
@@ -476,7 +586,7 @@ def test_lookup_refuses_token_ids_past_the_table(student: Student, seed: int) ->
         check_refused_id(student, batch(seed, id_dtypes=("uint64", "int64")), 0, bad, (0, 3))
 
 
-@pytest.mark.worth("input_embeddings", 0.25, misconception="negative-id-wraps")
+@pytest.mark.worth("input_embeddings", 0.25)
 def test_lookup_refuses_negative_token_ids(student: Student, seed: int) -> None:
     """A negative token id is refused with a ValueError; it does not count from the end of the table."""
     args = batch(seed, vocabulary=11)
@@ -488,10 +598,10 @@ def test_lookup_refuses_negative_token_ids(student: Student, seed: int) -> None:
     check_refused_id(student, narrow, 0, -1, (0, 3))
 
 
-@pytest.mark.worth("input_embeddings", 0.25, misconception="bad-input-accepted")
+@pytest.mark.worth("input_embeddings", 0.25)
 def test_lookup_refuses_segment_ids_outside_the_table(student: Student, seed: int) -> None:
     """A segment id that is negative, or not below the number of rows of the segment table, is refused."""
-    for segments in (1, 2, 3):
+    for segments in (1, 2):
         args = batch(seed, segments=segments)
         check_lookup(student, *args)
         for place in ((0, 0), (1, 4), (1, 0), (0, 2)):
@@ -502,7 +612,7 @@ def test_lookup_refuses_segment_ids_outside_the_table(student: Student, seed: in
             check_refused_id(student, unsigned, 1, bad, (0, 3))
 
 
-@pytest.mark.worth("input_embeddings", 0.2, misconception="shapes-stretched")
+@pytest.mark.worth("input_embeddings", 0.2)
 def test_lookup_refuses_tables_of_unequal_width(student: Student, seed: int) -> None:
     """Tables that do not share one hidden size d are refused with a ValueError, width 1 included."""
     args = batch(seed, d=5)
@@ -521,7 +631,7 @@ def test_lookup_refuses_tables_of_unequal_width(student: Student, seed: int) -> 
             )
 
 
-@pytest.mark.worth("input_embeddings", 0.15, misconception="shapes-stretched")
+@pytest.mark.worth("input_embeddings", 0.15)
 def test_lookup_refuses_ids_and_types_of_unequal_shape(student: Student, seed: int) -> None:
     """Ids and segment ids of unequal shapes are refused with a ValueError, also where NumPy would stretch one."""
     args = batch(seed, m=2, length=5)
@@ -539,13 +649,13 @@ def test_lookup_refuses_ids_and_types_of_unequal_shape(student: Student, seed: i
             )
 
 
-@pytest.mark.worth("input_embeddings", 0.15, misconception="bad-input-accepted")
+@pytest.mark.worth("input_embeddings", 0.15)
 def test_lookup_refuses_ids_that_are_not_two_dimensional(student: Student, seed: int) -> None:
     """Ids that are not of shape (m, T) are refused with a ValueError, even if ids and segment ids agree."""
     args = batch(seed)
     check_lookup(student, *args)
     for shape in ((5,), (1,), (2, 3, 5), (1, 1, 5), (2, 5, 1), (2, 1, 3, 5)):
-        expect.refuses(
+        refuses(
             student.input_embeddings,
             ids(seed, shape, 11),
             ids(seed, shape, 2),
@@ -555,25 +665,13 @@ def test_lookup_refuses_ids_that_are_not_two_dimensional(student: Student, seed:
         )
 
 
-@pytest.mark.worth("input_embeddings", 0.25, misconception="input-mutated")
-def test_lookup_leaves_its_arguments_alone(student: Student, seed: int) -> None:
-    """Ids and tables hold the same numbers after the call as before, and no random generator has moved."""
-
-    def calls() -> None:
-        for m, length, positions in ((1, 1, 1), (1, 5, 5), (1, 5, 7), (3, 5, 5), (2, 5, 13)):
-            for dtypes in (("float64",) * 3, ("float32",) * 3, ("int64",) * 3):
-                check_lookup(student, *batch(seed, m=m, length=length, positions=positions, dtypes=dtypes))
-
-    left_alone(student, "input_embeddings", calls)
-
-
 # -- another_decomposition --------------------------------------------------------------------------------------------
 def check_decomposition(student: Student, token: np.ndarray, segment: np.ndarray, position: np.ndarray) -> None:
     """The parts that come back have the kind asked for, the same sum, and at least two of them differ everywhere."""
     given_parts = token, segment, position
 
     def check() -> None:
-        parts = student.another_decomposition(*given_parts)
+        parts = legal(student.another_decomposition, *given_parts)
         said = f"{student.last.text}\nreturned {show(parts)}\n"
         if not isinstance(parts, tuple | list) or len(parts) != 3:
             expect.wrong(f"{said}expected three arrays (token', segment', position')", "another-decomposition-form")
@@ -619,18 +717,24 @@ def check_decomposition(student: Student, token: np.ndarray, segment: np.ndarray
     judged_alone(student, check)
 
 
-@pytest.mark.worth("another_decomposition", 0.7, misconception="same-parts-returned")
-@given(draw=seeds, size=sizes(2))
-def test_decomposition_has_the_same_sum_and_other_parts(student: Student, draw: int, size: tuple[int, ...]) -> None:
-    """Three float64 arrays come back with the same sum, and at least two differ everywhere from the originals."""
-    check_decomposition(student, *three(draw, size))
-    check_decomposition(student, *(3 * part for part in three(draw + 1, size)))
+@pytest.mark.worth("another_decomposition", 0.9, misconception="another-decomposition-form")
+def test_decomposition_has_the_same_sum_and_other_parts(student: Student, seed: int) -> None:
+    """Three float64 arrays of any shape come back with the same sum; at least two differ everywhere from before."""
+
+    @given(draw=seeds, shape=shapes)
+    def small(draw: int, shape: tuple[int, ...]) -> None:
+        check_decomposition(student, *three(draw, shape))
+        check_decomposition(student, *(3 * part for part in three(draw + 1, shape)))
+
+    small()
+    for shape in ((1,), (5,), (1, 1), (7, 1), (1, 7), (3, 5), (1, 1, 1), (2, 3, 1), (2, 3, 5), (2, 3, 5, 7)):
+        check_decomposition(student, *three(seed, shape))
 
 
 @pytest.mark.worth("another_decomposition", 0.6, misconception="parts-equal-somewhere")
 def test_decomposition_of_special_parts(student: Student) -> None:
     """Parts that are zero, equal, opposite or round numbers are decomposed in another way too."""
-    for value in (0.0, 1.0, -1.0, 0.5, 1e-3, 1e-4):
+    for value in (0.0, 1.0, -1.0, 0.5, 1e-3, 1e-4, 1e6):
         same = np.full((2, 3), value)
         check_decomposition(student, same, same, same)
         check_decomposition(student, same.copy(), -same, np.zeros_like(same))
@@ -643,48 +747,52 @@ def test_decomposition_of_special_parts(student: Student) -> None:
     check_decomposition(student, *(np.ascontiguousarray(column.reshape(169, 13)) for column in grid.T))
 
 
-@pytest.mark.worth("another_decomposition", 0.3, misconception="parts-equal-somewhere")
-@given(draw=seeds)
-@settings(max_examples=5)
-def test_decomposition_in_any_shape(student: Student, draw: int) -> None:
-    """Any number of dimensions and any hidden size work, a single number included."""
-    for shape in ((1,), (5,), (1, 1), (7, 1), (1, 7), (3, 5), (1, 1, 1), (2, 3, 1), (2, 3, 5), (2, 3, 5, 7)):
-        check_decomposition(student, *three(draw, shape))
-
-
-@pytest.mark.worth("another_decomposition", 0.4, misconception="integers-truncated")
+@pytest.mark.worth("another_decomposition", 0.45, misconception="integers-truncated")
 def test_decomposition_of_integers(student: Student, seed: int) -> None:
-    """Integer arguments of every dtype come back as float64 arrays with the right sum."""
+    """Integer arguments of every dtype come back as float64 arrays with the right sum, at the ends of the range too."""
     for dtype in INTEGERS:
-        check_decomposition(student, *three(seed, (3, 5), (dtype,) * 3))
-        zeros = np.zeros((2, 3), dtype=dtype)
-        check_decomposition(student, zeros, zeros, zeros)
-        least, most = (min(max(int(x), -(10**6)), 10**6) for x in (np.iinfo(dtype).min, np.iinfo(dtype).max))
-        ends = np.array(list(itertools.product((least, least + 1, most - 1, most), repeat=3)), dtype=dtype)
-        check_decomposition(student, *(column.copy() for column in ends.T))
-    for dtypes in MIXED:
+        rng = np.random.default_rng(seed)
+        parts = [rng.integers(low, low + 10, size=(3, 5)).astype(dtype) for low in (1, 11, 21)]
+        check_decomposition(student, *parts)
+        info = np.iinfo(dtype)
+        least, most = max(int(info.min), -(2**15)), min(int(info.max), 2**16)
+        for ends in itertools.permutations((least, least + 1, most - 1, most), 3):
+            check_decomposition(student, *(np.full((1, 2), end, dtype=dtype) for end in ends))
+    mixed = ("int64", "float64", "uint8"), ("float64", "int8", "int8"), ("int64", "uint64", "int64")
+    for dtypes in mixed:
         check_decomposition(student, *three(seed, (3, 5), dtypes))
 
 
-@pytest.mark.worth("another_decomposition", 0.25, misconception="sum-not-preserved")
+@pytest.mark.worth("another_decomposition", 0.3, misconception="sum-not-preserved")
 def test_decomposition_of_narrow_floats(student: Student, seed: int) -> None:
     """Arguments in float32 or float16 come back as float64 arrays whose sum is right in double."""
     rng = np.random.default_rng(seed)
-    for dtype, most in (("float32", 1e6), ("float16", 6e4)):
-        for size in (0.1, 1.0, 100.0, most):
+    for dtype in ("float32", "float16"):
+        for size in (0.1, 1.0, 100.0, 6e4):
             parts = [(rng.uniform(-size, size, size=(3, 5))).astype(dtype) for _ in range(3)]
             check_decomposition(student, *parts)
         check_decomposition(student, parts[0], parts[1].astype(np.float64), parts[2])
         check_decomposition(student, parts[0].astype(np.float64), parts[1], parts[2])
+    for dtypes in (("float16", "float32", "float16"), ("float32", "int8", "int16"), ("float16", "int8", "int8")):
+        check_decomposition(student, *three(seed, (3, 5), dtypes))
+
+
+@pytest.mark.worth("another_decomposition", 0.2)
+def test_decomposition_leaves_its_arguments_alone(student: Student, seed: int) -> None:
+    """The three arrays hold the same numbers after the call as before, and no random generator has moved."""
+
+    def calls() -> None:
+        for shape in ((5,), (3, 5), (2, 3, 5)):
+            check_decomposition(student, *three(seed, shape))
+            for dtypes in (("float32",) * 3, ("int64",) * 3, *MIXED[:3], *MIXED[6:9]):
+                quietly(student.another_decomposition, *three(seed, shape, dtypes))
+
+    left_alone(student, "another_decomposition", calls)
 
 
 @pytest.mark.worth("another_decomposition", 0.2, misconception="sum-not-preserved")
 def test_decomposition_of_large_parts(student: Student, seed: int) -> None:
     """Parts of magnitude up to 1e6, also beside tiny ones, keep their sum and still differ everywhere."""
-    million = np.full((2, 3), 1e6)
-    check_decomposition(student, million, million, million)
-    check_decomposition(student, million, -million, million)
-    check_decomposition(student, -million, -million, -million)
     rng = np.random.default_rng(seed)
     for size in itertools.permutations((1e6, 1.0, 1e-6)):
         check_decomposition(student, *(rng.uniform(-s, s, size=(3, 5)) for s in size))
@@ -693,14 +801,14 @@ def test_decomposition_of_large_parts(student: Student, seed: int) -> None:
 
 @pytest.mark.worth("another_decomposition", 0.1, misconception="strides-ignored")
 def test_decomposition_in_any_memory_layout(student: Student, seed: int) -> None:
-    """Transposed, sliced, reversed and broadcast views are decomposed like any other arrays."""
+    """Transposed, sliced and broadcast views are decomposed like any other arrays."""
     for shift in range(len(LAYOUTS)):
-        parts = [laid_out(part, LAYOUTS[(i + shift) % 4]) for i, part in enumerate(three(seed + shift, (3, 5)))]
+        parts = [laid_out(part, LAYOUTS[(i + shift) % 3]) for i, part in enumerate(three(seed + shift, (3, 5)))]
         check_decomposition(student, *parts)
         check_decomposition(student, *(laid_out(part, LAYOUTS[shift]) for part in three(seed, (2, 3, 5))))
 
 
-@pytest.mark.worth("another_decomposition", 0.25, misconception="shapes-stretched")
+@pytest.mark.worth("another_decomposition", 0.25)
 def test_decomposition_refuses_unequal_shapes(student: Student, seed: int) -> None:
     """Arrays of unequal shapes are refused with a ValueError, also where NumPy would stretch one of them."""
     check_decomposition(student, *three(seed, (2, 3, 5)))
@@ -710,15 +818,3 @@ def test_decomposition_refuses_unequal_shapes(student: Student, seed: int) -> No
         refused_here_or_in_sum(student, student.another_decomposition, *arrays, names=NAMES, because=because)
     for because, arrays in odd_ones_out((5,), [(1,), (1, 5), (3,)]):
         refused_here_or_in_sum(student, student.another_decomposition, *arrays, names=NAMES, because=because)
-
-
-@pytest.mark.worth("another_decomposition", 0.2, misconception="input-mutated")
-def test_decomposition_leaves_its_arguments_alone(student: Student, seed: int) -> None:
-    """The three arrays hold the same numbers after the call as before, and no random generator has moved."""
-
-    def calls() -> None:
-        for shape in ((1,), (5,), (3, 5), (2, 3, 5)):
-            for dtypes in (("float64",) * 3, ("float32",) * 3, ("int64",) * 3, *MIXED[:3], *MIXED[6:9]):
-                check_decomposition(student, *three(seed, shape, dtypes))
-
-    left_alone(student, "another_decomposition", calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -35,6 +36,12 @@ def legal(function: Any, *args: Any, **kwargs: Any) -> Any:
             f"{function.last.text}\nraised {error.raised.text}\nexpected a result: these arguments are all good",
             "valid-input-refused",
         )
+
+
+def quietly(function: Any, *args: Any) -> None:
+    """A call of which only the traces count: whether it works is another check's business."""
+    with contextlib.suppress(RemoteError):
+        function(*args)
 
 
 def squeezed(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -227,8 +234,8 @@ def test_shapes_hold_python_ints(student: Student) -> None:
         for name in SHAPES:
             value = field(student, result, name)
             if not isinstance(value, tuple) or not all(type(item) is int for item in value):
-                kinds = sorted({expect.kind(item) for item in value}) if isinstance(value, tuple | list) else []
-                holding = f" holding {', '.join(kinds)}" if kinds else ""
+                kinds = sorted({type(item).__name__ for item in value}) if isinstance(value, tuple | list) else []
+                holding = f" of {' and '.join(kinds)}" if kinds else ""
                 expect.wrong(
                     f"{student.last.text}\nreturned {name}={show(value)}, {expect.kind(value)}{holding}\n"
                     f"expected a tuple of Python ints",
@@ -249,7 +256,7 @@ def refuses_each(
 ) -> None:
     """Each argument in turn takes the bad values that belong to it; the valid call comes first."""
     valid = dict(zip(SIZES, (*WORKED, 4), strict=True))
-    check_fields(student, ("input_ids", "logits"), WORKED, 4)
+    check_fields(student, ("input_ids",), WORKED, 4)
     for name, good in valid.items():
         for bad in bad_values(good):
             expect.refuses(
@@ -289,7 +296,7 @@ def test_shapes_refuse_bools(student: Student) -> None:
 @pytest.mark.worth("bert_shapes", 0.3, misconception="bad-input-accepted")
 def test_shapes_refuse_indivisible(student: Student) -> None:
     """A hidden size that the number of heads does not divide is refused."""
-    check_fields(student, ("input_ids", "logits"), WORKED, 4)
+    check_fields(student, ("input_ids",), WORKED, 4)
     for d, h in ((768, 10), (770, 12), (6, 12), (7, 2), (25, 10)):
         expect.refuses(
             student.bert_shapes,
@@ -349,8 +356,9 @@ def check_scores(student: Student, query: torch.Tensor, key: torch.Tensor, got: 
     if got is MISSING:
         got = student.attention_scores(query, key)
     expected = oracle.attention_scores(query, key)
-    likely = likely_scores(query, key)
-    expect.close(got, expected, student.last, likely=likely, misconception=scores_fault(got, expected))
+    fault = scores_fault(got, expected)
+    likely = likely_scores(query, key) if fault in (None, "scale-wrong") else ()
+    expect.close(got, expected, student.last, likely=likely, misconception=fault)
 
 
 def make_pair(
@@ -363,16 +371,16 @@ def make_pair(
 
 
 @pytest.mark.worth("attention_scores", 0.45, misconception="not-the-dot-product")
-@given(seed=seeds, shape=sizes(5, (2, 3, 4, 5, 7, 11)))
+@given(seed=seeds, shape=st.just((2,) * 5) | sizes(5, (2, 3, 4, 5, 7, 11)))  # the first is small enough to be shown
 def test_scores_values(student: Student, device: torch.device, seed: int, shape: tuple[int, ...]) -> None:
     """Entry [..., i, j] is query i times key j over the root of the last dimension."""
     m, h, t_q, t_k, d = shape
-    query, key = make_pair(seed, (m, h), t_q, t_k, d, device, torch.float32)
+    query, key = (x.round(decimals=1) for x in make_pair(seed, (m, h), t_q, t_k, d, device, torch.float32))
     check_scores(student, query, key, legal(student.attention_scores, query, key))
 
 
 @pytest.mark.worth("attention_scores", 0.2, misconception="one-rank-only")
-@given(seed=seeds, lead=st.sampled_from(((), (3,), (5,), (2, 3), (2, 1, 3), (3, 2, 5))), t=sizes(2, (2, 3, 5, 7)))
+@given(seed=seeds, lead=st.sampled_from(((), (3,), (5,), (2, 3), (2, 4, 3), (3, 2, 5))), t=sizes(2, (2, 3, 5, 7)))
 def test_scores_any_leading_dimensions(
     student: Student, device: torch.device, seed: int, lead: tuple[int, ...], t: tuple[int, ...]
 ) -> None:
@@ -406,12 +414,22 @@ def test_scores_double(student: Student, device: torch.device, seed: int) -> Non
 def test_scores_half_precision(student: Student, device: torch.device, seed: int) -> None:
     """float16 and bfloat16 queries and keys give scores of that dtype and of the right shape."""
     for dtype in HALF:
-        for lead in ((2, 1), (2, 3)):
+        for lead in ((3, 2), (2, 3)):
             query, key = make_pair(seed, lead, 5, 7, 4, device, dtype)
             got = student.attention_scores(query, key)
             expected = torch.zeros((*lead, 5, 7), dtype=dtype, device=device)
             expect.close(got, expected, student.last, tolerance=INF)  # dtype and shape count, values do not
     check_scores(student, *make_pair(seed, (2, 3), 5, 7, 4, device, torch.float32))
+
+
+@pytest.mark.worth("attention_scores", 0.1)
+def test_scores_leave_their_arguments(student: Student, device: torch.device, seed: int) -> None:
+    """Queries and keys are left as they were, and no random generator is touched."""
+    check_scores(student, *make_pair(seed, (2, 3), 5, 7, 4, device, torch.float32))
+    check_scores(student, *make_pair(seed, (2, 3), 4, 4, 4, device, torch.float32))
+    for dtype in (torch.float64, *HALF):
+        quietly(student.attention_scores, *make_pair(seed, (2, 3), 5, 7, 4, device, dtype))
+    expect.unchanged(student, "attention_scores")
 
 
 @pytest.mark.worth("attention_scores", 0.25, misconception="wrong-gradient")
@@ -474,16 +492,6 @@ def test_scores_device(student: Student, device: torch.device, seed: int) -> Non
         expect.wrong(f"{student.last.text}\n{faults[0]}", "wrong-device")
 
 
-@pytest.mark.worth("attention_scores", 0.1)
-def test_scores_leave_their_arguments(student: Student, device: torch.device, seed: int) -> None:
-    """Queries and keys are left as they were, and no random generator is touched."""
-    check_scores(student, *make_pair(seed, (2, 3), 5, 7, 4, device, torch.float32))
-    check_scores(student, *make_pair(seed, (2, 3), 4, 4, 4, device, torch.float32))
-    for dtype in (torch.float64, *HALF):
-        student.attention_scores(*make_pair(seed, (2, 3), 5, 7, 4, device, dtype))
-    expect.unchanged(student, "attention_scores")
-
-
 # -- masked_softmax ----------------------------------------------------------------------------------------------------
 
 
@@ -518,10 +526,10 @@ def likely_softmax(scores: torch.Tensor, mask: torch.Tensor, basic: bool = False
         ("softmax-wrong-axis", lambda: over(-2)),
         ("softmax-wrong-axis", lambda: over(0)),
         ("softmax-wrong-axis", lambda: over(1)),
-        ("softmax-wrong-axis", over_everything),
     ]
     if not basic:
         candidates += [
+            ("softmax-wrong-axis", over_everything),
             ("mask-multiplied-before", lambda: torch.softmax(x * see, -1)),
             ("mask-multiplied-before", lambda: torch.softmax(x * see, -1).masked_fill(~see, 0.0)),
             ("mask-multiplied-after", lambda: torch.softmax(x, -1) * see),
@@ -541,7 +549,7 @@ def softmax_fault(got: Any, expected: torch.Tensor) -> str | None:
         return "squeezed-away" if squeezed(got, expected) else None
     if got.dtype != expected.dtype:
         return "dtype-changed"
-    if expected.dtype == torch.float64 and expect.mismatch(got, expected, tolerance=1e-5) is None:
+    if expected.dtype == torch.float64 and expect.mismatch(got, expected, tolerance=1e-4) is None:
         return "not-in-double"
     return None
 
@@ -557,8 +565,9 @@ def check_softmax(
     if got is MISSING:
         got = student.masked_softmax(scores, mask)
     expected = oracle.masked_softmax(scores, mask)
-    named = softmax_fault(got, expected) or misconception
-    expect.close(got, expected, student.last, likely=likely_softmax(scores, mask, basic), misconception=named)
+    fault = softmax_fault(got, expected)
+    likely = likely_softmax(scores, mask, basic) if fault is None else ()
+    expect.close(got, expected, student.last, likely=likely, misconception=fault or misconception)
     return got
 
 
@@ -604,14 +613,17 @@ def with_junk(scores: torch.Tensor, mask: torch.Tensor, kind: str) -> torch.Tens
 
 
 @pytest.mark.worth("masked_softmax", 0.4, misconception="not-the-softmax")
-@given(seed=seeds, shape=sizes(4, (2, 3, 4, 5, 7)), dtype=st.sampled_from(WHOLE), offset=st.sampled_from((0.0, 60.0)))
+@given(
+    seed=seeds, shape=st.just((2,) * 4) | sizes(4, (2, 3, 4, 5, 7)), dtype=st.sampled_from(WHOLE), shifted=st.booleans()
+)
 def test_softmax_values(
-    student: Student, device: torch.device, seed: int, shape: tuple[int, ...], dtype: torch.dtype, offset: float
+    student: Student, device: torch.device, seed: int, shape: tuple[int, ...], dtype: torch.dtype, shifted: bool
 ) -> None:
     """Attended entries (mask 1) get the softmax of the attended scores of their row; a score of 0 counts like any."""
     scores = normal(seed, shape, dtype, device, scale=2.0)
     scores[..., :2, :] = scores[..., :2, :].round()  # some of them 0, some equal
-    scores = scores + offset
+    if shifted:  # not so far that an exponential overflows: that is another check's business
+        scores = scores + (500.0 if dtype == torch.float64 else 60.0)
     mask = make_mask(seed + 1, shape, device)
     try:
         check_softmax(student, scores, mask, legal(student.masked_softmax, scores, mask))
@@ -678,11 +690,11 @@ def test_softmax_leaves_its_arguments(student: Student, device: torch.device, se
     for dtype in FLOATING:
         for mask_dtype in (torch.bool, torch.int64, dtype):
             scores = normal(seed, (2, 3, 5, 7), dtype, device)
-            got = student.masked_softmax(scores, some.to(mask_dtype))
-            if dtype in WHOLE:
-                check_softmax(student, scores, some.to(mask_dtype), got)
-            student.masked_softmax(scores, nothing.to(mask_dtype))
-            student.masked_softmax(with_junk(scores, some, "NaN"), some.to(mask_dtype))
+            if dtype in WHOLE and mask_dtype == torch.bool:
+                check_softmax(student, scores, some)
+            quietly(student.masked_softmax, scores, some.to(mask_dtype))
+            quietly(student.masked_softmax, scores, nothing.to(mask_dtype))
+            quietly(student.masked_softmax, with_junk(scores, some, "NaN"), some.to(mask_dtype))
     expect.unchanged(student, "masked_softmax")
 
 
@@ -695,9 +707,9 @@ def test_softmax_empty_rows(student: Student, device: torch.device, seed: int) -
         mask = make_mask(seed, (3, 2, 5, 7), device)
         mask[0, 1, 2], mask[2, 0, :3], mask[1, 1] = False, False, False
         check_softmax(student, scores, mask)
-        check_softmax(student, with_junk(scores, mask, "NaN and ±inf"), mask)
         check_softmax(student, scores, torch.zeros(5, 7, dtype=torch.bool, device=device))
         check_softmax(student, scores, torch.zeros(1, dtype=torch.bool, device=device))
+        check_softmax(student, scores[..., :2], mask[..., :2], basic=True)
     for rows in ([[1], [0], [1], [1], [0]], [[[1]], [[0]]], [[[[0]]], [[[1]]], [[[0]]]]):
         check_softmax(student, scores, torch.tensor(rows, device=device) == 1)
 
@@ -707,10 +719,8 @@ def test_softmax_small_and_real_sizes(student: Student, device: torch.device, se
     """One sequence, one query, one key, and rows of 512 keys, BERT's longest, work like any other size."""
     scores = normal(seed, (3, 2, 5, 7), torch.float32, device, scale=2.0)
     for part in (scores[:1], scores[:, :1], scores[..., :1, :], scores[:1, :1, :1]):
-        check_softmax(student, part, make_mask(seed, part.shape, device))
-    mask = make_mask(seed, (3, 2, 5, 14), device)
-    check_softmax(student, scores[..., :1], torch.ones(5, 1, device=device) == 1)
-    check_softmax(student, scores[..., :1], mask[..., :1], basic=True, misconception="fully-masked-row")
+        check_softmax(student, part.clone(), make_mask(seed, part.shape, device))
+    check_softmax(student, scores[..., :1].clone(), torch.ones(5, 1, device=device) == 1, basic=True)
     long = normal(seed, (2, 2, 4, 512), torch.float32, device, scale=2.0)
     got = check_softmax(student, long, padding_mask([512, 77], 512, device))
     sums = got.double().sum(-1)
@@ -732,22 +742,42 @@ def test_softmax_large_scores(student: Student, device: torch.device, seed: int)
             [-top, 5.0, 6.0, 0.5],
         ]
         for row in rows:  # each beside a row of the usual size
-            scores = torch.tensor([[[row, [0.5, 1.0, -1.0, 2.0]]]], dtype=dtype, device=device)
-            check_softmax(student, scores, torch.ones_like(scores) == 1, basic=True)
-        scores = torch.tensor([[rows]], dtype=dtype, device=device)
+            scores = torch.tensor([row, [0.5, 1.0, -1.0, 2.0]], dtype=dtype, device=device).expand(2, 2, 2, 4)
+            check_softmax(student, scores.clone(), torch.ones_like(scores) == 1, basic=True)
+        scores = torch.tensor(rows, dtype=dtype, device=device).expand(2, 2, 7, 4).clone()
         weights = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=dtype, device=device).expand(scores.shape)
         check_gradient(student, scores, torch.ones_like(scores) == 1, weights, "large-scores")
 
 
 @pytest.mark.worth("masked_softmax", 0.35, misconception="masked-scores-leak")
-@given(seed=seeds, kind=st.sampled_from(JUNK), dtype=st.sampled_from(WHOLE))
+@given(seed=seeds, kind=st.sampled_from(JUNK), dtype=st.sampled_from(FLOATING), empty=st.booleans())
 def test_softmax_masked_scores(
-    student: Student, device: torch.device, seed: int, kind: str, dtype: torch.dtype
+    student: Student, device: torch.device, seed: int, kind: str, dtype: torch.dtype, empty: bool
 ) -> None:
     """Whatever is stored at masked entries, NaN and ±inf too, changes nothing."""
     scores = normal(seed, (2, 3, 5, 7), dtype, device, scale=2.0)
     mask = make_mask(seed + 1, (2, 1, 5, 7), device)
-    check_softmax(student, with_junk(scores, mask, kind), mask, basic=True)
+    if empty:
+        mask[0, 0, 1], mask[1, 0, 3:] = False, False
+    scores = with_junk(scores, mask, kind)
+    got = within_range(student, scores, mask)
+    expected = oracle.masked_softmax(scores, mask)
+    if empty and isinstance(got, torch.Tensor) and got.shape == expected.shape and got.is_floating_point():
+        nothing = ~mask.any(dim=-1, keepdim=True) & got.isfinite()  # zeros there are another check's business
+        expected = torch.where(nothing, got.detach().to(dtype), expected)
+    fault = softmax_fault(got, expected)
+    likely = likely_softmax(scores, mask, basic=True) if fault is None else ()
+    expect.close(got, expected, student.last, likely=likely, misconception=fault)
+
+
+def within_range(student: Student, scores: torch.Tensor, mask: torch.Tensor) -> Any:
+    """The result; a number that the dtype of the scores cannot hold names the failure."""
+    try:
+        return student.masked_softmax(scores, mask)
+    except RemoteError as error:
+        if "overflow" in error.raised.message:
+            expect.wrong(f"{student.last.text}\nraised {error.raised.text}", "finite-fill")
+        raise
 
 
 @pytest.mark.worth("masked_softmax", 0.3, misconception="finite-fill")
@@ -763,12 +793,11 @@ def test_softmax_exact_zeros(student: Student, device: torch.device, seed: int) 
             ([-top, 5.0, 0.5, top], [1, 0, 0, 0]),
             ([-top, -top, 0.5, 1.0], [1, 1, 0, 0]),
             ([-top, 0.5, -top, -top], [1, 0, 1, 0]),
-            ([0.5, top, -top, 3.0], [1, 0, 1, 1]),
-            ([top, -top, 0.5, NAN], [1, 1, 1, 0]),
-            ([-top, NAN, INF, -INF], [1, 0, 0, 0]),
+            ([0.5, top, -1.5, 3.0], [1, 0, 1, 1]),
+            ([-1.5, -2.5, 0.5, -top], [1, 1, 1, 0]),
         ):
-            scores = torch.tensor([[[row, [0.5, 1.0, -1.0, 2.0]]]], dtype=dtype, device=device)
-            exact_zeros(student, scores, torch.tensor([see, [1, 1, 0, 1]], device=device) == 1)
+            scores = torch.tensor(row, dtype=dtype, device=device).expand(2, 3, 2, 4).clone()
+            exact_zeros(student, scores, torch.tensor(see, device=device) == 1)
 
 
 def exact_zeros(student: Student, scores: torch.Tensor, mask: torch.Tensor) -> None:
@@ -788,32 +817,18 @@ def test_softmax_half_precision(student: Student, device: torch.device, seed: in
         top = torch.finfo(dtype).max
         for scale in (1.0, 20.0):
             scores = normal(seed, (2, 3, 5, 7), dtype, device, scale=scale)
-            half_softmax(student, scores, padding_mask([4, 6], 7, device))
-            half_softmax(student, scores, make_mask(seed, (5, 7), device).to(dtype))
-        half_softmax(student, scores, padding_mask([0, 6], 7, device), "fully-masked-row")
-        mask = make_mask(seed, (5, 7), device)
-        for kind in ("NaN and ±inf", "largest", "smallest"):
-            half_softmax(student, with_junk(scores, mask, kind), mask, "masked-scores-leak")
+            for mask in (padding_mask([4, 6], 7, device), make_mask(seed, (5, 7), device).to(dtype)):
+                check_softmax(student, scores, mask, within_range(student, scores, mask))
         for row, see in (
             ([-6e4, -6e4, 0.5, 6e4], [1, 1, 0, 0]),
             ([-2e4, 0.0, 0.5, -2e4], [1, 0, 0, 1]),
             ([-top, 5.0, 0.5, top], [1, 0, 0, 0]),
-            ([-top, top, 0.5, 1.0], [1, 1, 1, 0]),
         ):
-            scores = torch.tensor([[[row, [0.5, 1.0, -1.0, 2.0]]]], dtype=dtype, device=device)
-            half_softmax(student, scores, torch.tensor([see, [1, 1, 0, 1]], device=device) == 1, "finite-fill")
+            scores = torch.tensor(row, dtype=dtype, device=device).expand(2, 3, 2, 4).clone()
+            mask = torch.tensor(see, device=device) == 1
+            check_softmax(student, scores, mask, basic=True, misconception="finite-fill")
         long = normal(seed, (2, 2, 2, 512), dtype, device, scale=3.0)
-        half_softmax(student, long, padding_mask([400, 512], 512, device))
-
-
-def half_softmax(student: Student, scores: torch.Tensor, mask: torch.Tensor, misconception: str | None = None) -> None:
-    try:
-        got = student.masked_softmax(scores, mask)
-    except RemoteError as error:
-        if "overflow" in error.raised.message:
-            expect.wrong(f"{student.last.text}\nraised {error.raised.text}", "finite-fill")
-        raise
-    check_softmax(student, scores, mask, got, basic=misconception is not None, misconception=misconception)
+        check_softmax(student, long, padding_mask([400, 512], 512, device))
 
 
 def check_gradient(
@@ -841,10 +856,11 @@ def check_gradient(
         expect.wrong(
             f"{student.last.text}\nThe gradient in scores holds {worst:.7g} at a masked entry{note}.\n"
             f"expected exactly 0 at every masked entry",
-            misconception,
+            "masked-gradient",
         )
     expected = oracle.masked_softmax_gradient(scores, mask, weights)  # not of the value: other checks look at that
-    expect.close(gradient, expected, student.last, what="The gradient in scores", misconception=misconception)
+    named = "wrong-gradient" if bool(gradient.isfinite().all()) else misconception
+    expect.close(gradient, expected, student.last, what="The gradient in scores", misconception=named)
 
 
 @pytest.mark.worth("masked_softmax", 0.3, misconception="wrong-gradient")
@@ -888,7 +904,6 @@ def test_softmax_gradient_of_empty_rows(student: Student, device: torch.device, 
         check_gradient(student, scores, padding_mask([3, 0, 5], 5, device), weights, "masked-gradient")
         nothing = torch.zeros(4, 5, dtype=torch.bool, device=device)
         check_gradient(student, scores.detach(), nothing, weights, "masked-gradient")
-        check_gradient(student, with_junk(scores.detach(), nothing, "NaN"), nothing, weights, "masked-gradient")
 
 
 @pytest.mark.worth("masked_softmax", 0.15, misconception="strides-ignored")
@@ -968,7 +983,7 @@ def test_softmax_refuses_other_integers_in_mask(student: Student, device: torch.
     """A mask that holds 2, -1 or another number beside 0 and 1 is refused."""
     refuses_mask_value(student, device, seed, 2, (torch.int64, torch.uint8, torch.float32))
     refuses_mask_value(student, device, seed, 256, (torch.int64,))
-    refuses_mask_value(student, device, seed, -1, (torch.int64, torch.int8, torch.float64))
+    refuses_mask_value(student, device, seed, -1, (torch.int64, torch.float64))
     refuses_mask_value(student, device, seed, -10_000, (torch.float32,))
 
 

@@ -103,8 +103,8 @@ class Student(ABC):
         """What was witnessed over all calls of that function so far, in this and earlier checks."""
         return self._witnesses[name]
 
-    def begin_check(self, function: str) -> None:  # noqa: B027 — nothing to do in-process
-        """A check of that function starts: its time budget begins."""
+    def begin_check(self, function: str, again: bool = False) -> None:  # noqa: B027 — nothing to do in-process
+        """A check of that function starts: its time budget begins.  again: it is repeated after a fault of ours."""
 
     def end_check(self) -> None:  # noqa: B027 — nothing to do in-process
         """The check is over: what it kept alive on the other side may go."""

@@ -219,7 +219,12 @@ class RemoteClassroom:
         """
         student = RemoteStudent(self, work.exercise, work.parts)
         try:
-            student.load()
+            try:
+                student.load()
+            except GraderFault:  # may be one of the moment
+                student.close()
+                student.begin_check("", again=True)
+                student.load()
             yield student
         finally:
             student.close()
@@ -382,6 +387,7 @@ class RemoteStudent(Student):
         self._trap: list[str] | None = None
         self._replaced: dict[str, Callable[..., Any]] = {}
         self._checked = ""
+        self._again = False
         self._cpu_left = {f.name: self._limits.function_cpu for f in exercise.functions}
         self._wall_left = {f.name: self._limits.function_wall for f in exercise.functions}
         self._exercise_cpu = 0.0
@@ -391,7 +397,10 @@ class RemoteStudent(Student):
         self._wall_limit = self._limits.check_wall
 
     # -- budget -----------------------------------------------------------------------------------------------------
-    def begin_check(self, function: str) -> None:
+    def begin_check(self, function: str, again: bool = False) -> None:
+        self._again = again
+        if not function:
+            return
         self._checked = function
         limits = self._limits
         self._cpu_limit = min(limits.check_cpu, self._cpu_left[function], limits.exercise_cpu - self._exercise_cpu)
@@ -493,6 +502,9 @@ class RemoteStudent(Student):
         where = self.last.text or "Loading the file"
         if status is None:
             return GraderFault("the process that workers are made from has ended")
+        if status == -signal.SIGKILL and not self._again:
+            # The kernel short of memory, or somebody outside: if the submission is the cause, it happens again.
+            return GraderFault("the worker was killed from outside")
         if status == -signal.SIGXCPU:
             return Interrupted("timeout", f"{where}\nused up all the computing time there is.")
         if status < 0:

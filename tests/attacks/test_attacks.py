@@ -20,8 +20,8 @@ from autograder.syllabus import EXERCISES
 from tests.attacks.corpus import ATTACKS, Attack
 
 ROOT = Path(__file__).parents[2]
-#: What an attack does earn honestly: the worked example that it knows by heart, and an argument it left alone.
-EARNED = {"visible_examples": {"test_mean_nll_worked_value", "test_mean_nll_leaves_its_argument"}}
+#: What an attack may earn honestly: nothing so far, worked examples known by heart neither.
+EARNED: dict[str, set[str]] = {}
 
 
 #: Attacks that burn time need not burn all of it here.
@@ -37,7 +37,7 @@ def of(attack: Attack) -> Submission:
 
 
 def without_seconds(report: Report) -> str:
-    return re.sub(r'"seconds":[0-9.e-]+', "", jsonlines.line(report))
+    return re.sub(r'"seconds": ?[0-9.e-]+', "", jsonlines.line(report))
 
 
 def leftovers() -> tuple[list[str], list[str], int]:

@@ -1,5 +1,6 @@
 # fault: Returns the loss in bits.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: log-base
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Stores the targets as bytes, so ids above 255 wrap.
 # function: mlm_loss
+# check: test_mlm_vocabulary
 # misconception: ids-lose-precision
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Scores every position against the label of the next one, as a left-to-right model does.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: causal-shift
 """Exercise 2: the masked-language-model loss."""
 

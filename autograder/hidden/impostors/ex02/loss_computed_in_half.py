@@ -1,5 +1,6 @@
 # fault: Computes in half precision and only returns the loss as float32.
 # function: mlm_loss
+# check: test_mlm_half_precision
 # misconception: half-precision-loss
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Builds the weights on the default device.
 # function: mlm_loss
-# misconception: broadcast-to-square
+# check: test_mlm_device
+# misconception: wrong-device
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: The default of ignore_index is -1, not -100.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns a tensor that is cut off from the logits.
 # function: mlm_loss
+# check: test_mlm_half_precision
 # misconception: gradient-cut
 """Exercise 2: the masked-language-model loss."""
 

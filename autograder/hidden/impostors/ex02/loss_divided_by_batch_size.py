@@ -1,5 +1,6 @@
 # fault: Divides the sum by the number of sequences.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: divided-by-sequences
 """Exercise 2: the masked-language-model loss."""
 

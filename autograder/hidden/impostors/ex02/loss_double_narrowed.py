@@ -1,5 +1,6 @@
 # fault: Returns float32 for float64 logits.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: dtype-changed
 """Exercise 2: the masked-language-model loss."""
 

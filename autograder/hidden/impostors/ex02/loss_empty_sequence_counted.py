@@ -1,5 +1,6 @@
 # fault: Counts a sequence without targets as one position of the denominator.
 # function: mlm_loss
+# check: test_mlm_sequences_without_target
 # misconception: empty-sequence-counted
 """Exercise 2: the masked-language-model loss."""
 

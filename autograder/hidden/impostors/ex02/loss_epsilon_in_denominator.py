@@ -1,6 +1,7 @@
 # fault: Adds 1e-5 to the number of targets.
 # function: mlm_loss
-# misconception: epsilon-added
+# check: test_mlm_mean_over_batch
+# misconception: empty-sequence-counted
 """Exercise 2: the masked-language-model loss."""
 
 import math

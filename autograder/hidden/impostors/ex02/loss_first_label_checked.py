@@ -1,5 +1,6 @@
 # fault: Checks only the first target; later ones wrap around.
 # function: mlm_loss
+# check: test_mlm_refuses_label_above
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Compares with -100 whatever ignore_index says.
 # function: mlm_loss
+# check: test_mlm_ignore_index_inside
 # misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Compares element counts only, so flat or transposed labels pass.
 # function: mlm_loss
+# check: test_mlm_refuses_shapes
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

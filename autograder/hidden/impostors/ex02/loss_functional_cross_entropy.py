@@ -1,5 +1,6 @@
 # fault: Calls torch.nn.functional.cross_entropy, which is off limits.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 

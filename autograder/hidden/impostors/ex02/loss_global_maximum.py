@@ -1,5 +1,6 @@
 # fault: Subtracts one maximum for the whole tensor.
 # function: mlm_loss
+# check: test_mlm_large_logits
 # misconception: shared-maximum
 """Exercise 2: the masked-language-model loss."""
 

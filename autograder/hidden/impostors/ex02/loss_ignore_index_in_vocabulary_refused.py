@@ -1,5 +1,6 @@
 # fault: Refuses an ignore_index that is also a token id.
 # function: mlm_loss
+# check: test_mlm_ignore_index_inside
 # misconception: valid-input-refused
 """Exercise 2: the masked-language-model loss."""
 

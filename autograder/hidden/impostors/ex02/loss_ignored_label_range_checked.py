@@ -1,5 +1,6 @@
 # fault: Checks ignored labels against the vocabulary as well, so an ignore_index of V or more is refused.
 # function: mlm_loss
+# check: test_mlm_ignore_index_outside
 # misconception: valid-input-refused
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Replaces ignored labels by token 0 and scores those positions too.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: ignored-positions-counted
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Uses a 0/1 integer mask as an index, so positions 0 and 1 are picked again and again.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: integer-mask-as-index
 """Exercise 2: the masked-language-model loss."""
 

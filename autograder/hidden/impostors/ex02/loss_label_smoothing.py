@@ -1,6 +1,7 @@
 # fault: Mixes in label smoothing of 0.1.
 # function: mlm_loss
-# misconception: label-smoothing-added
+# check: test_mlm_mean_over_batch
+# misconception: another-formula
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Checks with > V, so label V slips through to the gather.
 # function: mlm_loss
+# check: test_mlm_refuses_label_above
 # misconception: incidental-error
 """Exercise 2: the masked-language-model loss."""
 

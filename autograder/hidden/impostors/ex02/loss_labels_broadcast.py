@@ -1,6 +1,7 @@
 # fault: Broadcasts labels of shape (1, T) or (m, 1) over the batch.
 # function: mlm_loss
-# misconception: broadcasting-accepted
+# check: test_mlm_refuses_shapes
+# misconception: shapes-stretched
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Overwrites the ignored labels in the caller's tensor.
 # function: mlm_loss
+# check: test_mlm_leaves_its_arguments
 # misconception: input-mutated
 """Exercise 2: the masked-language-model loss."""
 

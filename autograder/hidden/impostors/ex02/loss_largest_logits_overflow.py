@@ -1,6 +1,7 @@
 # fault: Cleans NaN and infinity away and multiplies by a mask: the largest finite logits still overflow to 0 times infinity.
 # function: mlm_loss
-# misconception: broadcast-to-square
+# check: test_mlm_ignored_logits
+# misconception: ignored-logits-leak
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Indexes with the ignored label before masking: wraps around in a large vocabulary, fails in a small one.
 # function: mlm_loss
-# misconception: ignored-labels-index-last-class
+# check: test_mlm_mean_over_batch
+# misconception: ignored-label-as-class
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

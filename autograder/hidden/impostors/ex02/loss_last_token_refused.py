@@ -1,5 +1,6 @@
 # fault: Refuses label V-1.
 # function: mlm_loss
+# check: test_mlm_first_and_last_id
 # misconception: valid-input-refused
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Takes the logarithm of a softmax that underflows to 0.
 # function: mlm_loss
+# check: test_mlm_large_logits
 # misconception: log-of-underflow
 """Exercise 2: the masked-language-model loss."""
 

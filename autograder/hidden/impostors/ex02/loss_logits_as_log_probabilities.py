@@ -1,5 +1,6 @@
 # fault: Reads the raw logits as log-probabilities.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: not-normalised
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Averages the means of the sequences that have targets.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: sequence-means-averaged
 """Exercise 2: the masked-language-model loss."""
 

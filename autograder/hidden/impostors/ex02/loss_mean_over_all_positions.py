@@ -1,5 +1,6 @@
 # fault: Divides by m·T, ignored positions included.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: mean-over-all-positions
 """Exercise 2: the masked-language-model loss."""
 

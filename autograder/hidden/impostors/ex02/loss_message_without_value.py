@@ -1,5 +1,6 @@
 # fault: Refuses a label outside the vocabulary without showing it.
 # function: mlm_loss
+# check: test_mlm_refuses_label_above
 # misconception: message-without-value
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Ignores -100 besides ignore_index, where it is a label outside the vocabulary.
 # function: mlm_loss
+# check: test_mlm_refuses_label_below
 # misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 

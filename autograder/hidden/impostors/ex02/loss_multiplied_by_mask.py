@@ -1,5 +1,6 @@
 # fault: Multiplies by a 0/1 mask, and 0 times NaN or infinity is NaN.
 # function: mlm_loss
+# check: test_mlm_ignored_logits
 # misconception: ignored-logits-leak
 """Exercise 2: the masked-language-model loss."""
 

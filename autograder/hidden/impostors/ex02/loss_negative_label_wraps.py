@@ -1,6 +1,7 @@
 # fault: Checks the upper end only; a negative label counts from the end of the vocabulary.
 # function: mlm_loss
-# misconception: negative-label-wraps
+# check: test_mlm_refuses_label_below
+# misconception: negative-id-wraps
 """Exercise 2: the masked-language-model loss."""
 
 import math

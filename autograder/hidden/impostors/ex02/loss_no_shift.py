@@ -1,5 +1,6 @@
 # fault: Exponentiates the logits without subtracting the maximum.
 # function: mlm_loss
+# check: test_mlm_large_logits
 # misconception: exp-overflow
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns NaN, 0/0, when the batch has no target.
 # function: mlm_loss
+# check: test_mlm_refuses_no_target
 # misconception: no-target-accepted
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Selects every label >= 0, so an ignore_index inside the vocabulary is scored.
 # function: mlm_loss
+# check: test_mlm_ignore_index_inside
 # misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Returns a tensor of shape (1,) instead of a scalar.
 # function: mlm_loss
-# misconception: wrong-shape
+# check: test_mlm_mean_over_batch
+# misconception: not-a-scalar
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: Returns the mean log-likelihood without the minus sign.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: sign-flipped
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns the loss in the dtype of half-precision logits.
 # function: mlm_loss
+# check: test_mlm_half_precision
 # misconception: half-precision-loss
 """Exercise 2: the masked-language-model loss."""
 

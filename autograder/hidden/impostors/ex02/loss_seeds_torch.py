@@ -1,5 +1,6 @@
 # fault: Reseeds torch's global generator on every call.
 # function: mlm_loss
+# check: test_mlm_leaves_its_arguments
 # misconception: global-generator
 """Exercise 2: the masked-language-model loss."""
 

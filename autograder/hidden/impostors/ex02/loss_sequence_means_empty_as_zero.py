@@ -1,5 +1,6 @@
 # fault: Averages sequence means over all m sequences, an empty one counting as 0.
 # function: mlm_loss
+# check: test_mlm_sequences_without_target
 # misconception: sequence-means-averaged
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Normalises over the T tokens instead of the vocabulary.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: softmax-wrong-axis
 """Exercise 2: the masked-language-model loss."""
 

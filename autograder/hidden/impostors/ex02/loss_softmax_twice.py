@@ -1,5 +1,6 @@
 # fault: Turns the logits into probabilities and then treats those as logits.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: softmax-twice
 """Exercise 2: the masked-language-model loss."""
 

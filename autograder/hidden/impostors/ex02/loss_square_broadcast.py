@@ -1,5 +1,6 @@
 # fault: Multiplies losses (N,) by weights (N, 1), which broadcasts to N×N.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: broadcast-to-square
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Squeezes the logits, so one sequence or one token a sequence loses its axis.
 # function: mlm_loss
+# check: test_mlm_small_batches
 # misconception: squeezed-away
 """Exercise 2: the masked-language-model loss."""
 

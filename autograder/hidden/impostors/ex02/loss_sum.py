@@ -1,5 +1,6 @@
 # fault: Returns the sum over the selected positions.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: losses-summed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Uses m times the whole number of targets per sequence as denominator.
 # function: mlm_loss
-# misconception: integer-division
+# check: test_mlm_mean_over_batch
+# misconception: equal-counts-assumed
 """Exercise 2: the masked-language-model loss."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Gives ignored positions a weight of 1e-9 instead of 0, so their gradient is not exactly 0.
 # function: mlm_loss
-# misconception: gradient-at-ignored
+# check: test_mlm_gradient_at_ignored
+# misconception: ignored-logits-leak
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: Takes label 0 for padding and leaves it out.
 # function: mlm_loss
+# check: test_mlm_first_and_last_id
 # misconception: label-zero-ignored
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Treats every negative label as ignored, -1 or -101 as well as ignore_index.
 # function: mlm_loss
-# misconception: bad-input-accepted
+# check: test_mlm_refuses_label_below
+# misconception: ignore-index-fixed
 """Exercise 2: the masked-language-model loss."""
 
 import math

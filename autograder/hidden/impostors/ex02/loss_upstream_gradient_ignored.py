@@ -1,5 +1,6 @@
 # fault: A hand-written backward that does not multiply by the incoming gradient.
 # function: mlm_loss
+# check: test_mlm_gradient
 # misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Flattens with view, which fails for transposed logits or labels.
 # function: mlm_loss
+# check: test_mlm_strides
 # misconception: strides-ignored
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Transposes to (m, V, T) before flattening to rows of V, which mixes positions and classes.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: axes-mixed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Takes the mean over all positions first and weights it afterwards, so the weights cancel.
 # function: mlm_loss
+# check: test_mlm_mean_over_batch
 # misconception: ignored-positions-counted
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Masks the finished losses only: the forward pass is right, the gradient of NaN logits is NaN.
 # function: mlm_loss
+# check: test_mlm_gradient_at_ignored
 # misconception: gradient-at-ignored
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Normalises over axis 1, which is the last one only for matrices.
 # function: stable_log_softmax
+# check: test_log_softmax_values
 # misconception: softmax-wrong-axis
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Builds the running sum on the default device.
 # function: stable_log_softmax
+# check: test_log_softmax_device
 # misconception: wrong-device
 """Exercise 2: the masked-language-model loss."""
 

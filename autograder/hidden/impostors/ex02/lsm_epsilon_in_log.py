@@ -1,6 +1,7 @@
 # fault: Adds 1e-12 inside the logarithm of the softmax, so small probabilities are all alike.
 # function: stable_log_softmax
-# misconception: epsilon-added
+# check: test_log_softmax_small_probabilities
+# misconception: log-of-underflow
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

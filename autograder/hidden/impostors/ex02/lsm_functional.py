@@ -1,5 +1,6 @@
 # fault: Calls torch.nn.functional.log_softmax, which is off limits.
 # function: stable_log_softmax
+# check: test_log_softmax_values
 # misconception: off-limits
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Subtracts the largest logit of the whole tensor, so rows far below it underflow.
 # function: stable_log_softmax
+# check: test_log_softmax_rows_far_apart
 # misconception: shared-maximum
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns float32 for float16 and bfloat16 logits.
 # function: stable_log_softmax
+# check: test_log_softmax_half_precision
 # misconception: dtype-changed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Subtracts the maximum inside the caller's tensor.
 # function: stable_log_softmax
+# check: test_log_softmax_leaves_its_argument
 # misconception: input-mutated
 """Exercise 2: the masked-language-model loss."""
 

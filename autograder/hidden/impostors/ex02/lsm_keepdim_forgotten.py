@@ -1,5 +1,6 @@
 # fault: Forgets keepdim in the sum, so square inputs broadcast the wrong way.
 # function: stable_log_softmax
+# check: test_log_softmax_values
 # misconception: keepdim-forgotten
 """Exercise 2: the masked-language-model loss."""
 

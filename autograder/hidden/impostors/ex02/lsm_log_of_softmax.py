@@ -1,5 +1,6 @@
 # fault: Takes the logarithm of a softmax that underflows to 0.
 # function: stable_log_softmax
+# check: test_log_softmax_small_probabilities
 # misconception: log-of-underflow
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Subtracts the log-sum-exp of unshifted logits, which loses the small digits when logits are large.
 # function: stable_log_softmax
+# check: test_log_softmax_large_logits
 # misconception: logsumexp-rounding
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Exponentiates the logits as they are, which overflows from about 89.
 # function: stable_log_softmax
+# check: test_log_softmax_large_logits
 # misconception: exp-overflow
 """Exercise 2: the masked-language-model loss."""
 

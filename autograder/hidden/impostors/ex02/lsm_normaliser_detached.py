@@ -1,5 +1,6 @@
 # fault: Detaches the normaliser, so the gradient misses its part.
 # function: stable_log_softmax
+# check: test_log_softmax_gradient
 # misconception: wrong-gradient
 """Exercise 2: the masked-language-model loss."""
 

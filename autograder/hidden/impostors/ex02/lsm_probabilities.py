@@ -1,5 +1,6 @@
 # fault: Returns the softmax itself, without the logarithm.
 # function: stable_log_softmax
+# check: test_log_softmax_values
 # misconception: probabilities-not-logs
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Squeezes the result, so axes of length 1 disappear.
 # function: stable_log_softmax
+# check: test_log_softmax_values
 # misconception: squeezed-away
 """Exercise 2: the masked-language-model loss."""
 

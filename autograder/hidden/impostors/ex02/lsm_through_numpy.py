@@ -1,5 +1,6 @@
 # fault: Computes in NumPy, so no gradient flows.
 # function: stable_log_softmax
+# check: test_log_softmax_gradient
 # misconception: gradient-cut
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Writes the sum as 1 plus the rest and drops every copy of a tied maximum.
 # function: stable_log_softmax
-# misconception: ties-at-maximum
+# check: test_log_softmax_values
+# misconception: not-normalised
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

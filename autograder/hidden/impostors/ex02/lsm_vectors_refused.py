@@ -1,5 +1,6 @@
 # fault: Assumes a batch axis, so a single vector of logits fails.
 # function: stable_log_softmax
+# check: test_log_softmax_values
 # misconception: one-rank-only
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Uses view, which fails for transposed or sliced logits.
 # function: stable_log_softmax
+# check: test_log_softmax_strides
 # misconception: strides-ignored
 """Exercise 2: the masked-language-model loss."""
 

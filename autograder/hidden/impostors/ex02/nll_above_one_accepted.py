@@ -1,5 +1,6 @@
 # fault: Checks the lower end only, so 1.5 passes as a probability.
 # function: mean_nll
+# check: test_mean_nll_refuses_above_one
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

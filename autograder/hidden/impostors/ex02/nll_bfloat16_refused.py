@@ -1,6 +1,7 @@
 # fault: Converts to NumPy before widening, which fails for bfloat16 tensors.
 # function: mean_nll
-# misconception: one-input-kind-only
+# check: test_mean_nll_arrays_and_tensors
+# misconception: one-kind-of-input
 """Exercise 2: the masked-language-model loss."""
 
 import numpy as np

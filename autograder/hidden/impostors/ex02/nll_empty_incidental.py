@@ -1,5 +1,6 @@
 # fault: Does not look for an empty input, so the division by its length fails.
 # function: mean_nll
+# check: test_mean_nll_refuses_empty
 # misconception: incidental-error
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns 0 for an empty input.
 # function: mean_nll
+# check: test_mean_nll_refuses_empty
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

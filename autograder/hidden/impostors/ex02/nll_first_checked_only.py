@@ -1,5 +1,6 @@
 # fault: Checks the first probability only.
 # function: mean_nll
+# check: test_mean_nll_refuses_zero
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Copies the probabilities into a float32 tensor, where very small ones become 0.
 # function: mean_nll
+# check: test_mean_nll_double
 # misconception: not-in-double
 """Exercise 2: the masked-language-model loss."""
 

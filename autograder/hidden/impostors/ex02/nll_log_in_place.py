@@ -1,5 +1,6 @@
 # fault: Takes the logarithm in place, inside the caller's array.
 # function: mean_nll
+# check: test_mean_nll_leaves_its_argument
 # misconception: input-mutated
 """Exercise 2: the masked-language-model loss."""
 

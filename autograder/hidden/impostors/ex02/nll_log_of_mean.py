@@ -1,5 +1,6 @@
 # fault: Takes the logarithm of the mean probability instead of the mean of the logarithms.
 # function: mean_nll
+# check: test_mean_nll_values
 # misconception: log-of-the-mean
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Multiplies all probabilities before taking one logarithm, so long inputs underflow.
 # function: mean_nll
+# check: test_mean_nll_double
 # misconception: not-in-double
 """Exercise 2: the masked-language-model loss."""
 

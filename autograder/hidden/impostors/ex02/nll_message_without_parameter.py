@@ -1,5 +1,6 @@
 # fault: The refusal names no parameter.
 # function: mean_nll
+# check: test_mean_nll_refuses_zero
 # misconception: message-without-parameter
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Checks with `p <= 0 or p > 1`, which is False for NaN.
 # function: mean_nll
-# misconception: nan-passes-comparison
+# check: test_mean_nll_refuses_nan
+# misconception: nan-accepted
 """Exercise 2: the masked-language-model loss."""
 
 import math

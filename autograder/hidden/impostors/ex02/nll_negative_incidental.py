@@ -1,5 +1,6 @@
 # fault: Does not check for negative values; the logarithm breaks on them by itself.
 # function: mean_nll
+# check: test_mean_nll_refuses_negative
 # misconception: incidental-error
 """Exercise 2: the masked-language-model loss."""
 

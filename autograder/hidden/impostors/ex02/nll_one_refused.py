@@ -1,5 +1,6 @@
 # fault: Refuses a probability of exactly 1.
 # function: mean_nll
+# check: test_mean_nll_values
 # misconception: valid-input-refused
 """Exercise 2: the masked-language-model loss."""
 

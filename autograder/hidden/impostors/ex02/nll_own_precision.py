@@ -1,5 +1,6 @@
 # fault: Computes in the dtype of the argument, float16 included, instead of in double.
 # function: mean_nll
+# check: test_mean_nll_arrays_and_tensors
 # misconception: not-in-double
 """Exercise 2: the masked-language-model loss."""
 

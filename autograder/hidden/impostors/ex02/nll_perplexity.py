@@ -1,5 +1,6 @@
 # fault: Returns the perplexity, the exponential of the mean.
 # function: mean_nll
+# check: test_mean_nll_values
 # misconception: perplexity-returned
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns a 0-d tensor instead of a Python float.
 # function: mean_nll
+# check: test_mean_nll_values
 # misconception: not-a-number
 """Exercise 2: the masked-language-model loss."""
 

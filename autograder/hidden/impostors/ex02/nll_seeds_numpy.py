@@ -1,5 +1,6 @@
 # fault: Seeds NumPy's global generator.
 # function: mean_nll
+# check: test_mean_nll_leaves_its_argument
 # misconception: global-generator
 """Exercise 2: the masked-language-model loss."""
 

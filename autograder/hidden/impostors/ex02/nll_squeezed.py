@@ -1,5 +1,6 @@
 # fault: Squeezes the input, so a single probability is no longer a sequence.
 # function: mean_nll
+# check: test_mean_nll_values
 # misconception: squeezed-away
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Returns the sum of the negative log-likelihoods, not their mean.
 # function: mean_nll
+# check: test_mean_nll_values
 # misconception: losses-summed
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,5 +1,6 @@
 # fault: Forgives values up to 1e-6 above 1 as rounding.
 # function: mean_nll
+# check: test_mean_nll_refuses_above_one
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

@@ -1,6 +1,7 @@
 # fault: Asks `if not probabilities`, which arrays and tensors of several numbers refuse to answer.
 # function: mean_nll
-# misconception: truth-value-of-array
+# check: test_mean_nll_arrays_and_tensors
+# misconception: one-kind-of-input
 """Exercise 2: the masked-language-model loss."""
 
 import math

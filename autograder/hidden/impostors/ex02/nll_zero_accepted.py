@@ -1,5 +1,6 @@
 # fault: Accepts a probability of 0 and returns infinity.
 # function: mean_nll
+# check: test_mean_nll_refuses_zero
 # misconception: bad-input-accepted
 """Exercise 2: the masked-language-model loss."""
 

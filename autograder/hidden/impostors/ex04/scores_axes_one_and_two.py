@@ -1,6 +1,7 @@
 # fault: Swaps axes 1 and 2 of the key, right only for three axes.
 # function: attention_scores
-# misconception: transpose-of-wrong-axes
+# check: test_scores_values
+# misconception: not-the-dot-product
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

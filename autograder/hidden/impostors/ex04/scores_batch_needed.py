@@ -1,5 +1,6 @@
 # fault: Needs a batch axis: torch.bmm refuses plain matrices.
 # function: attention_scores
+# check: test_scores_any_leading_dimensions
 # misconception: one-rank-only
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,6 +1,7 @@
 # fault: Computes float64 in float32 and casts back.
 # function: attention_scores
-# misconception: single-precision
+# check: test_scores_double
+# misconception: not-in-double
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Returns float32 for half-precision inputs.
 # function: attention_scores
+# check: test_scores_half_precision
 # misconception: dtype-changed
 """Exercise 4: shapes, memory and attention masks."""
 

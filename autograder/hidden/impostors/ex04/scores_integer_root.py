@@ -1,6 +1,7 @@
 # fault: Takes the whole part of the square root.
 # function: attention_scores
-# misconception: integer-division
+# check: test_scores_values
+# misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Detaches the key, so only the query learns.
 # function: attention_scores
+# check: test_scores_gradients
 # misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 

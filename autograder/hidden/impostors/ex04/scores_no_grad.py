@@ -1,5 +1,6 @@
 # fault: Computes without gradients.
 # function: attention_scores
+# check: test_scores_gradients
 # misconception: gradient-cut
 """Exercise 4: shapes, memory and attention masks."""
 

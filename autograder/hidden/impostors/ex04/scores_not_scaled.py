@@ -1,5 +1,6 @@
 # fault: Leaves the scores unscaled.
 # function: attention_scores
+# check: test_scores_values
 # misconception: scale-missing
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Returns the scores as (..., T_k, T_q).
 # function: attention_scores
+# check: test_scores_values
 # misconception: query-key-swapped
 """Exercise 4: shapes, memory and attention masks."""
 

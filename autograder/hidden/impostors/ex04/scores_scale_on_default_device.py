@@ -1,5 +1,6 @@
 # fault: Makes a column of scales on the default device, not on that of the inputs.
 # function: attention_scores
+# check: test_scores_device
 # misconception: wrong-device
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Divides by the square root of all heads together where there is a head axis.
 # function: attention_scores
+# check: test_scores_values
 # misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 

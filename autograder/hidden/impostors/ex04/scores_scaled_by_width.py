@@ -1,5 +1,6 @@
 # fault: Divides by d instead of its square root.
 # function: attention_scores
+# check: test_scores_values
 # misconception: scale-wrong
 """Exercise 4: shapes, memory and attention masks."""
 

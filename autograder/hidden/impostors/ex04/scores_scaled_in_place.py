@@ -1,5 +1,6 @@
 # fault: Scales the query inside the caller's tensor.
 # function: attention_scores
+# check: test_scores_leave_their_arguments
 # misconception: input-mutated
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Reseeds torch's global generator.
 # function: attention_scores
+# check: test_scores_leave_their_arguments
 # misconception: global-generator
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Already applies the softmax.
 # function: attention_scores
+# check: test_scores_values
 # misconception: softmax-in-scores
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Squeezes the result, so axes of length 1 disappear.
 # function: attention_scores
+# check: test_scores_small_and_real_sizes
 # misconception: squeezed-away
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Flattens the leading axes with view, which fails after a transpose.
 # function: attention_scores
+# check: test_scores_strides
 # misconception: strides-ignored
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Leaves unequal widths to the matrix product.
 # function: attention_scores
+# check: test_scores_refuse_unequal_dimensions
 # misconception: incidental-error
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,6 +1,7 @@
 # fault: Multiplies elementwise without a check, so a width of 1 broadcasts.
 # function: attention_scores
-# misconception: broadcasting-accepted
+# check: test_scores_refuse_unequal_dimensions
+# misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

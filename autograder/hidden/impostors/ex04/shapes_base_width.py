@@ -1,6 +1,7 @@
 # fault: Uses 768 for the hidden size of the classifier.
 # function: bert_shapes
-# misconception: worked-values-hard-coded
+# check: test_shapes_classifier_parameters
+# misconception: sizes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Counts the scores of one sequence only.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: batch-forgotten
 """Exercise 4: shapes, memory and attention masks."""
 

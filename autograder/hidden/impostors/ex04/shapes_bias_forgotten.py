@@ -1,5 +1,6 @@
 # fault: Forgets the bias of the classifier.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: bias-forgotten
 """Exercise 4: shapes, memory and attention masks."""
 

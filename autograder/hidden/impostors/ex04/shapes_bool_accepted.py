@@ -1,5 +1,6 @@
 # fault: Accepts True as the number 1.
 # function: bert_shapes
+# check: test_shapes_refuse_bools
 # misconception: bool-is-no-size
 """Exercise 4: shapes, memory and attention masks."""
 

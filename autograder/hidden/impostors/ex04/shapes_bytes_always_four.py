@@ -1,5 +1,6 @@
 # fault: Always counts 4 bytes an element.
 # function: bert_shapes
+# check: test_shapes_score_memory
 # misconception: bytes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 

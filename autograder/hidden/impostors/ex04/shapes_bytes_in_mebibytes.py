@@ -1,5 +1,6 @@
 # fault: Reports MiB instead of bytes.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: bytes-are-not-elements
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Does not check bytes_per_element.
 # function: bert_shapes
+# check: test_shapes_refuse_zero
 # misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 

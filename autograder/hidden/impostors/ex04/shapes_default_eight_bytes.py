@@ -1,6 +1,7 @@
 # fault: The default of bytes_per_element is 8.
 # function: bert_shapes
-# misconception: default-value
+# check: test_shapes_worked_values
+# misconception: other-default
 """Exercise 4: shapes, memory and attention masks."""
 
 from typing import NamedTuple

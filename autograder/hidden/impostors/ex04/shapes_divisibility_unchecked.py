@@ -1,5 +1,6 @@
 # fault: Rounds the head width down when the hidden size is not divisible.
 # function: bert_shapes
+# check: test_shapes_refuse_indivisible
 # misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 

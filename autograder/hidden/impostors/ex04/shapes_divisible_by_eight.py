@@ -1,5 +1,6 @@
 # fault: Asks for a head width divisible by 8 as well.
 # function: bert_shapes
+# check: test_shapes_of_inputs_and_outputs
 # misconception: valid-input-refused
 """Exercise 4: shapes, memory and attention masks."""
 

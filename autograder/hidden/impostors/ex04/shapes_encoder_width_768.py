@@ -1,5 +1,6 @@
 # fault: Gives the encoder output the width of the base model.
 # function: bert_shapes
+# check: test_shapes_of_inputs_and_outputs
 # misconception: sizes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Divides with /, so the width of a head is a float.
 # function: bert_shapes
+# check: test_shapes_hold_python_ints
 # misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 

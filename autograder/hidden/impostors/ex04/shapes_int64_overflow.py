@@ -1,5 +1,6 @@
 # fault: Multiplies in 64-bit integers, which overflow for large products.
 # function: bert_shapes
+# check: test_shapes_hold_python_ints
 # misconception: not-python-ints
 """Exercise 4: shapes, memory and attention masks."""
 

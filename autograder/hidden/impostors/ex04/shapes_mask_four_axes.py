@@ -1,5 +1,6 @@
 # fault: Gives the attention mask its broadcast shape (m, 1, 1, T).
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: axes-swapped
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: The refusal shows the value but no parameter name.
 # function: bert_shapes
+# check: test_shapes_refuse_zero
 # misconception: message-without-parameter
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: The refusal names the parameter but does not show its value.
 # function: bert_shapes
+# check: test_shapes_refuse_zero
 # misconception: message-without-value
 """Exercise 4: shapes, memory and attention masks."""
 

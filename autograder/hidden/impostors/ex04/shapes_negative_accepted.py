@@ -1,5 +1,6 @@
 # fault: Refuses 0 but not negative numbers.
 # function: bert_shapes
+# check: test_shapes_refuse_negative
 # misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 

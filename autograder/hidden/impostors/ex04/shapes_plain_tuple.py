@@ -1,5 +1,6 @@
 # fault: Returns a plain tuple without field names.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: fields-missing
 """Exercise 4: shapes, memory and attention masks."""
 

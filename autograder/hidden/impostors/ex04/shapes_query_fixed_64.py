@@ -1,6 +1,7 @@
 # fault: Every head is 64 wide, as in the released models.
 # function: bert_shapes
-# misconception: worked-values-hard-coded
+# check: test_shapes_inside_attention
+# misconception: sizes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Gives one head's query the full hidden size.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: head-width
 """Exercise 4: shapes, memory and attention masks."""
 

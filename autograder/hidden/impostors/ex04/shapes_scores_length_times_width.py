@@ -1,5 +1,6 @@
 # fault: Counts T·d numbers per head instead of T·T.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: scores-as-features
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: One logit vector a token, (m, T, C), instead of one a sequence.
 # function: bert_shapes
+# check: test_shapes_worked_values
 # misconception: token-logits
 """Exercise 4: shapes, memory and attention masks."""
 

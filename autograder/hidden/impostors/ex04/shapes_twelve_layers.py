@@ -1,6 +1,7 @@
 # fault: Counts the scores of 12 layers instead of one.
 # function: bert_shapes
-# misconception: all-layers-counted
+# check: test_shapes_worked_values
+# misconception: more-than-one-layer
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

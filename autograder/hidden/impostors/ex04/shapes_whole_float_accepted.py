@@ -1,5 +1,6 @@
 # fault: Accepts 128.0 as an int.
 # function: bert_shapes
+# check: test_shapes_refuse_non_ints
 # misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,6 +1,7 @@
 # fault: Returns the worked values for the counts, whatever the arguments.
 # function: bert_shapes
-# misconception: worked-values-hard-coded
+# check: test_shapes_score_memory
+# misconception: sizes-fixed
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Accepts 0 for the batch size and the sequence length.
 # function: bert_shapes
+# check: test_shapes_refuse_zero
 # misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Returns fresh zeros when the whole mask is 0, cut off from the scores.
 # function: masked_softmax
+# check: test_softmax_gradient_of_empty_rows
 # misconception: gradient-cut
 """Exercise 4: shapes, memory and attention masks."""
 

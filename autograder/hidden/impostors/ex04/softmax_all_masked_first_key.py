@@ -1,5 +1,6 @@
 # fault: Gives the first key all the weight when nothing may be attended to.
 # function: masked_softmax
+# check: test_softmax_empty_rows
 # misconception: fully-masked-row
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: A hand-written backward pass sums over axis 3, right only for four axes.
 # function: masked_softmax
+# check: test_softmax_gradient
 # misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: A hand-written backward that forgets the sum over the row.
 # function: masked_softmax
+# check: test_softmax_large_scores
 # misconception: wrong-gradient
 """Exercise 4: shapes, memory and attention masks."""
 

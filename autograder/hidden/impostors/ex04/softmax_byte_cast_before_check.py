@@ -1,6 +1,7 @@
 # fault: Casts whole-number masks to bytes before checking them, so 256 passes as 0.
 # function: masked_softmax
-# misconception: mask-values-unchecked
+# check: test_softmax_refuses_other_integers_in_mask
+# misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

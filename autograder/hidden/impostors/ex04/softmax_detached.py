@@ -1,5 +1,6 @@
 # fault: Returns weights that are cut off from the scores.
 # function: masked_softmax
+# check: test_softmax_large_scores
 # misconception: gradient-cut
 """Exercise 4: shapes, memory and attention masks."""
 

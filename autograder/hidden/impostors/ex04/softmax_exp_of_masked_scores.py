@@ -1,5 +1,6 @@
 # fault: Masks after the exponential: large masked scores overflow in it and their gradient is NaN.
 # function: masked_softmax
+# check: test_softmax_gradient_with_masked_scores
 # misconception: masked-gradient
 """Exercise 4: shapes, memory and attention masks."""
 
@@ -72,8 +73,8 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
     allowed = (mask != 0).expand(scores.shape)
     x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-    lowest = torch.finfo(x.dtype).min
-    x = x - x.masked_fill(~allowed, lowest).amax(dim=-1, keepdim=True)
+    top = x.masked_fill(~allowed, torch.finfo(x.dtype).min).amax(dim=-1, keepdim=True)
+    x = x - torch.where(allowed.any(dim=-1, keepdim=True), top, 0.0)
     weights = x.exp().masked_fill(~allowed, 0.0)
     total = weights.sum(dim=-1, keepdim=True)
     return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)

@@ -1,5 +1,6 @@
 # fault: Writes the fill into the caller's scores.
 # function: masked_softmax
+# check: test_softmax_leaves_its_arguments
 # misconception: input-mutated
 """Exercise 4: shapes, memory and attention masks."""
 

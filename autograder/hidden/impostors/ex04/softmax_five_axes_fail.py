@@ -1,5 +1,6 @@
 # fault: Pads the shape to four axes, so five do not fit.
 # function: masked_softmax
+# check: test_softmax_any_number_of_axes
 # misconception: one-rank-only
 """Exercise 4: shapes, memory and attention masks."""
 

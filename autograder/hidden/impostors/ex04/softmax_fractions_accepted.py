@@ -1,6 +1,7 @@
 # fault: Checks only that the mask lies between 0 and 1, so 0.5 passes.
 # function: masked_softmax
-# misconception: mask-values-unchecked
+# check: test_softmax_refuses_fractions_in_mask
+# misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Subtracts the largest attended score of the whole tensor.
 # function: masked_softmax
-# misconception: global-maximum
+# check: test_softmax_large_scores
+# misconception: large-scores
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Adds up the weights one by one in half precision, where the sum stops growing.
 # function: masked_softmax
+# check: test_softmax_half_precision
 # misconception: computed-in-half
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Returns float32 for half-precision scores.
 # function: masked_softmax
+# check: test_softmax_masked_scores
 # misconception: dtype-changed
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Fills with -inf, so a row with nothing to attend to is NaN.
 # function: masked_softmax
+# check: test_softmax_empty_rows
 # misconception: fully-masked-row
 """Exercise 4: shapes, memory and attention masks."""
 

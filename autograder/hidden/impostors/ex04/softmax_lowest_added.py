@@ -1,6 +1,7 @@
 # fault: Adds the lowest number of the dtype, which overflows with negative scores.
 # function: masked_softmax
-# misconception: additive-mask
+# check: test_softmax_masked_scores
+# misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Fills with the lowest number of the dtype and zeroes afterwards: attended scores as low as that share their row with the masked ones.
 # function: masked_softmax
+# check: test_softmax_exact_zeros
 # misconception: finite-fill
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Adds the 0/1 mask itself to the scores.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-as-number
 """Exercise 4: shapes, memory and attention masks."""
 

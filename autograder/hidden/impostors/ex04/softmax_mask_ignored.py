@@ -1,5 +1,6 @@
 # fault: Checks the mask and then attends to everything with a finite score.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-forgotten
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Opens rows with nothing to attend to in the caller's mask and zeroes them later.
 # function: masked_softmax
+# check: test_softmax_leaves_its_arguments
 # misconception: input-mutated
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Leaves a mask that does not broadcast to torch.
 # function: masked_softmax
+# check: test_softmax_refuses_wider_mask
 # misconception: incidental-error
 """Exercise 4: shapes, memory and attention masks."""
 

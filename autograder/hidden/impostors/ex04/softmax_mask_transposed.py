@@ -1,6 +1,7 @@
 # fault: Transposes a square mask, so it hides queries instead of keys.
 # function: masked_softmax
-# misconception: mask-on-query-axis
+# check: test_softmax_broadcast
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Takes everything that is not 0 for 1.
 # function: masked_softmax
-# misconception: mask-values-unchecked
+# check: test_softmax_refuses_other_integers_in_mask
+# misconception: bad-input-accepted
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

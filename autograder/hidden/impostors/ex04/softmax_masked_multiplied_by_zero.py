@@ -1,5 +1,6 @@
 # fault: Multiplies exponentials by the mask, and 0 times NaN or infinity is NaN.
 # function: masked_softmax
+# check: test_softmax_masked_scores
 # misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 
@@ -70,6 +71,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     allowed = (mask != 0).expand(scores.shape)
     x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     top = x.masked_fill(~allowed, torch.finfo(x.dtype).min).amax(dim=-1, keepdim=True)
+    top = torch.where(allowed.any(dim=-1, keepdim=True), top, 0.0)
     weights = (x - top).exp() * allowed
     total = weights.sum(dim=-1, keepdim=True)
     return (weights / total.masked_fill(total == 0, 1.0)).to(scores.dtype)

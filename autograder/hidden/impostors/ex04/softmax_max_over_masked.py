@@ -1,6 +1,7 @@
 # fault: Subtracts the maximum of masked keys too, so attended weights underflow to a row of zeros.
 # function: masked_softmax
-# misconception: max-over-masked-keys
+# check: test_softmax_masked_scores
+# misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Fills with -1e9, which float16 cannot hold and lower scores can undercut.
 # function: masked_softmax
+# check: test_softmax_masked_scores
 # misconception: finite-fill
 """Exercise 4: shapes, memory and attention masks."""
 

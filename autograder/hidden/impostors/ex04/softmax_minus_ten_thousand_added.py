@@ -1,6 +1,7 @@
 # fault: Adds -10000 at masked positions: a row with nothing to attend to is softmaxed as if unmasked.
 # function: masked_softmax
-# misconception: additive-mask
+# check: test_softmax_empty_rows
+# misconception: fully-masked-row
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

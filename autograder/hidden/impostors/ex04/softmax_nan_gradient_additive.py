@@ -1,5 +1,6 @@
 # fault: Cleans NaN from the result with nan_to_num after adding -inf: the forward pass is right, the gradient NaN.
 # function: masked_softmax
+# check: test_softmax_gradient_with_masked_scores
 # misconception: masked-gradient
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,6 +1,7 @@
 # fault: Looks for values below 0, above 1 or between, none of which NaN is.
 # function: masked_softmax
-# misconception: nan-passes-comparison
+# check: test_softmax_refuses_nan_in_mask
+# misconception: nan-accepted
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Exponentiates the scores without subtracting the maximum.
 # function: masked_softmax
-# misconception: no-max-shift
+# check: test_softmax_large_scores
+# misconception: large-scores
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Exponentiates unshifted and guards the division with 1e-9, so very negative rows vanish.
 # function: masked_softmax
-# misconception: no-max-shift
+# check: test_softmax_large_scores
+# misconception: large-scores
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Leaves 1e-9 at masked positions.
 # function: masked_softmax
-# misconception: not-exactly-zero
+# check: test_softmax_exact_zeros
+# misconception: finite-fill
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Computes 1 - mask, which torch refuses for bool.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 

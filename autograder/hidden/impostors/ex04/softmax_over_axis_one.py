@@ -1,5 +1,6 @@
 # fault: Normalises over axis 1, the last one only for matrices.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: softmax-wrong-axis
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Normalises over the query axis.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: softmax-wrong-axis
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: A hand-written backward pass is clean, but the forward pass multiplies exponentials by the mask: 0 times NaN.
 # function: masked_softmax
+# check: test_softmax_masked_scores
 # misconception: masked-scores-leak
 """Exercise 4: shapes, memory and attention masks."""
 

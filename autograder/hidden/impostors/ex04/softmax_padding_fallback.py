@@ -1,5 +1,6 @@
 # fault: Reads a mask that does not broadcast as (m, T) padding, instead of refusing it.
 # function: masked_softmax
+# check: test_softmax_refuses_mask_of_other_size
 # misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Takes 1 for 'hidden' and 0 for 'visible'.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-polarity
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Takes True for 'hidden' in a bool mask and 1 for 'visible' in a number mask.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-polarity
 """Exercise 4: shapes, memory and attention masks."""
 

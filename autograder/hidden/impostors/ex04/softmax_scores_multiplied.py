@@ -1,5 +1,6 @@
 # fault: Multiplies the scores by the mask first, so masked keys keep the weight of a score of 0.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-multiplied-before
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Inverts with ~mask, which gives -2 and -1 for integers, both true.
 # function: masked_softmax
+# check: test_softmax_mask_dtypes
 # misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 

@@ -1,5 +1,6 @@
 # fault: Reads every two-axis mask as (m, T) padding when the scores have more axes.
 # function: masked_softmax
+# check: test_softmax_broadcast
 # misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 

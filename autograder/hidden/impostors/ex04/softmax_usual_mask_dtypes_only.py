@@ -1,5 +1,6 @@
 # fault: Knows bool, bytes, int64 and the usual floating masks, but not int8, int16 or int32.
 # function: masked_softmax
+# check: test_softmax_mask_dtypes
 # misconception: mask-dtype
 """Exercise 4: shapes, memory and attention masks."""
 

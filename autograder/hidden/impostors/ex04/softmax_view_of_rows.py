@@ -1,5 +1,6 @@
 # fault: Flattens to rows with view, which fails for permuted scores.
 # function: masked_softmax
+# check: test_softmax_strides
 # misconception: strides-ignored
 """Exercise 4: shapes, memory and attention masks."""
 

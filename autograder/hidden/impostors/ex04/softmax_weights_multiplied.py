@@ -1,5 +1,6 @@
 # fault: Multiplies the weights by the mask without renormalising.
 # function: masked_softmax
+# check: test_softmax_values
 # misconception: mask-multiplied-after
 """Exercise 4: shapes, memory and attention masks."""
 

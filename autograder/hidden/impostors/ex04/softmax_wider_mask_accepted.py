@@ -1,6 +1,7 @@
 # fault: Broadcasts the scores to a wider mask.
 # function: masked_softmax
-# misconception: broadcasting-accepted
+# check: test_softmax_refuses_wider_mask
+# misconception: mask-not-broadcast
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Takes a score of exactly 0 for padding and hides it.
 # function: masked_softmax
-# misconception: zero-taken-for-padding
+# check: test_softmax_values
+# misconception: not-the-softmax
 """Exercise 4: shapes, memory and attention masks."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Takes the zeros of masked entries from a tensor on the default device.
 # function: masked_softmax
+# check: test_softmax_device
 # misconception: wrong-device
 """Exercise 4: shapes, memory and attention masks."""
 

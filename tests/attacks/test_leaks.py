@@ -1,0 +1,143 @@
+"""Nothing that a student can receive holds a line of a hidden check, an oracle or a solution."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from autograder.authors import banks
+from autograder.build.source import read
+from autograder.grading import Options, Submission, Work, grade_all
+from autograder.render import jsonlines, terminal
+from autograder.report import Report
+from autograder.sandbox.loading import Part
+from autograder.syllabus import EXERCISES
+
+ROOT = Path(__file__).parents[2]
+HIDDEN = ROOT / "autograder" / "hidden"
+LEAST = 30  # a shorter line may stand anywhere by chance
+
+
+def canaries() -> set[str]:
+    """Lines of code that must stay where they are: of hidden checks and oracles, and of the solution regions."""
+    lines: set[str] = set()
+    for path in [*HIDDEN.glob("*.py"), *(HIDDEN / "oracles").glob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        spoken = {part.strip() for string in _strings(text) for part in string.splitlines()}
+        lines |= {line.strip() for line in text.splitlines() if line.strip() not in spoken}
+    for exercise in EXERCISES.values():
+        source = read(ROOT, exercise)
+        text = source.path if isinstance(source.path, str) else (ROOT / source.path).read_text(encoding="utf-8")
+        for region in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, re.DOTALL):
+            lines |= {line.strip() for line in region.splitlines()}
+    common = re.compile(r"from |import |@|#|return$|\"\"\"|class |def |raise ValueError|if not isinstance")
+    parameters = re.compile(r"(\w+: [\w.\[\] |]+(= ?[\w.-]+)?,? ?)+")  # the contract's signatures are public
+    return {line for line in lines if len(line) >= LEAST and not common.match(line) and not parameters.fullmatch(line)}
+
+
+def _strings(text: str) -> list[str]:
+    """Docstrings and messages: they are meant to be read."""
+    return [
+        node.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+
+
+CANARIES = canaries()
+
+
+def leaked(text: str) -> list[str]:
+    return [line for line in CANARIES if line in text]
+
+
+def test_there_is_something_to_look_for() -> None:
+    assert len(CANARIES) > 1_000
+    sample = (HIDDEN / "test_ex02_mlm_loss.py").read_text(encoding="utf-8")
+    assert len(leaked(sample)) > 50
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*(ROOT / "exercises").glob("ex*.py"), *(ROOT / "exercises" / "kit").glob("*.py")],
+    ids=lambda path: path.name,
+)
+def test_what_is_handed_out_holds_none(path: Path) -> None:
+    assert leaked(path.read_text(encoding="utf-8")) == []
+
+
+def test_visible_checks_hold_no_oracle_and_no_solution() -> None:
+    for path in (ROOT / "exercises" / "tests").glob("*.py"):
+        assert leaked(path.read_text(encoding="utf-8")) == [], path.name
+
+
+CURIOUS = {
+    "raises with its frames": """
+import sys, traceback
+def answer(*a):
+    frame, text = sys._getframe(), ""
+    while frame:
+        text += f"{frame.f_code.co_filename}:{frame.f_lineno} {sorted(frame.f_locals)}"
+        frame = frame.f_back
+    raise RuntimeError(text)
+""",
+    "returns all text in its memory": """
+import gc, os, sys
+def texts(o, depth=0):
+    if isinstance(o, str): yield o
+    elif isinstance(o, (list, tuple, set, frozenset)) and depth < 3:
+        for x in list(o)[:1000]: yield from texts(x, depth + 1)
+    elif isinstance(o, dict) and depth < 3:
+        for k, v in list(o.items())[:1000]:
+            yield from texts(k, depth + 1); yield from texts(v, depth + 1)
+    elif hasattr(o, "co_consts"): yield from texts(o.co_consts, depth + 1)
+    elif hasattr(o, "__code__"): yield from texts(o.__code__.co_consts, depth + 1)
+def answer(*a):
+    gc.unfreeze()
+    found = {t for o in gc.get_objects() if "autograder" in getattr(o, "__module__", "") or isinstance(o, (dict, list))
+             for t in texts(o) if 20 < len(t) < 5000 or "autograder" in t}
+    found |= {str(dict(os.environ)), str(sys.argv), str(sys.path)}
+    return "\\n".join(found)[: 20 * 2**20]
+""",
+}
+TARGETS = """
+def mean_nll(probabilities): return answer(probabilities)
+def stable_log_softmax(logits): return answer(logits)
+def mlm_loss(logits, labels, ignore_index=-100): return answer(logits, labels)
+"""
+
+
+@pytest.mark.parametrize("code", CURIOUS.values(), ids=CURIOUS)
+def test_a_worker_has_none_in_memory(code: str) -> None:
+    import torch
+
+    from autograder.wire.errors import RemoteError
+    from autograder.wire.remote import RemoteClassroom
+
+    work = Work(EXERCISES[2], (Part("ex02_mlm_loss.py", code + TARGETS),))
+    with RemoteClassroom("auto", torch.device("cpu")) as room, room.open(work) as student:
+        student.begin_check("mean_nll")
+        try:
+            text = student.mean_nll([0.5])
+        except RemoteError as error:
+            text = str(error)
+    assert len(text) > 100
+    assert leaked(text) == []
+
+
+def test_reports_hold_none() -> None:
+    """Reports of impostors of every exercise, in every format there is: messages, hints and tracebacks."""
+    entries = [entry for number in EXERCISES for entry in banks.impostors({number})[::9]]
+    submissions = [banks.submission(entry.exercise, entry.path, entry.name) for entry in entries]
+    nothing = Part("ex02_mlm_loss.py", "def answer(*a): return None\n" + TARGETS)
+    submissions.append(Submission("nothing", (Work(EXERCISES[2], (nothing,)),)))
+    reports: list[Report] = []
+    grade_all(submissions, Options(), reports.append)
+    for report in reports:
+        for text in (jsonlines.line(report), terminal.report_text(report, verbose=True)):
+            own = next((e.path.read_text(encoding="utf-8") for e in entries if e.name == report.submission), "")
+            assert [line for line in leaked(text) if line not in own] == [], report.submission
+            assert "Traceback" not in text
