@@ -255,9 +255,7 @@ class _Checks:
                             done[item.name] = self._check(item, following, student, done)
             except Interrupted as interruption:
                 ending = Ending(interruption.verdict, interruption.message)
-                done = {item.name: done.get(item.name) or _check(item, ending) for item in items}
-            except GraderFault as fault:
-                ending = Ending("grader_error", f"The grader failed, not the submission: {fault}.")
+                self._conduct += [f"conduct, {work.exercise.id}: {note}" for note in interruption.conduct]
                 done = {item.name: done.get(item.name) or _check(item, ending) for item in items}
             finally:
                 if self._student is not None:
@@ -284,9 +282,7 @@ class _Checks:
             ending = self._run(item, following, student, again=True)
         return _check(item, ending, time.perf_counter() - started)
 
-    def _run(
-        self, item: pytest.Item, following: pytest.Item | None, student: Student, again: bool = False
-    ) -> Ending:
+    def _run(self, item: pytest.Item, following: pytest.Item | None, student: Student, again: bool = False) -> Ending:
         self._error = None
         calls = student.calls
         student.begin_check(worth(item).function, again)

@@ -19,7 +19,7 @@ from autograder.grading import Work
 from autograder.limits import Limits
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
-from autograder.wire.errors import GraderFault, Interrupted, RemoteError
+from autograder.wire.errors import Interrupted, RemoteError
 from autograder.wire.remote import RemoteClassroom, RemoteStudent
 
 QUICK = Limits(load_cpu=2, check_cpu=1, check_wall=6, function_cpu=1.5, function_wall=8, exercise_cpu=20)
@@ -365,13 +365,14 @@ def test_output_is_swallowed_and_capped(room: RemoteClassroom) -> None:
 def test_a_worker_killed_from_outside_is_a_fault_of_ours_once(room: RemoteClassroom) -> None:
     """A kernel short of memory kills too: only what happens twice is the submission's doing."""
     with opened(room, "import time\ndef mean_nll(p): time.sleep(1); return 1.0") as student:
-        for again, fault in ((False, GraderFault), (True, Interrupted)):
+        for again, verdict in ((False, "grader_error"), (True, "crashed")):
             student.begin_check("mean_nll", again)
             if student._worker is None:
                 student.load()
             threading.Timer(0.3, signal.pidfd_send_signal, (student._worker.pidfd, signal.SIGKILL)).start()
-            with pytest.raises(fault):
+            with pytest.raises(Interrupted) as caught:
                 student.mean_nll([0.5])
+            assert caught.value.verdict == verdict
 
 
 def test_a_zygote_that_died_is_replaced(room: RemoteClassroom) -> None:
@@ -389,8 +390,9 @@ def test_a_zygote_that_dies_under_a_call_is_a_fault_of_ours() -> None:
             other._process.kill()
             other._process.wait()
             time.sleep(2)  # its workers go with it, a moment later
-            with pytest.raises(GraderFault):
+            with pytest.raises(Interrupted) as caught:
                 student.mean_nll([0.5])
+            assert caught.value.verdict == "grader_error"
 
 
 def test_nothing_is_left_behind() -> None:

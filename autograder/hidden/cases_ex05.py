@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 
 from autograder.hidden import expect
 from autograder.hidden.strategies import generator
+from autograder.wire.errors import RemoteError
 from autograder.wire.proxy import Call, Student
 from autograder.wire.show import show
 
@@ -18,10 +19,28 @@ CPU = torch.device("cpu")
 
 
 # -- Results -----------------------------------------------------------------------------------------------------------
-def read(got: Any, call: Call, shape: tuple[int, ...], *names: str) -> list[torch.Tensor]:
+def allowed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A call with arguments that the docstring allows.  Fails if it raises, with a name for that."""
+    try:
+        return function(*args, **kwargs)
+    except RemoteError as error:
+        raised = error.raised
+        if raised.base in {"NotImplementedError", "MemoryError"} or raised.type_name == "OffLimitsError":
+            raise
+        refused = raised.base == "ValueError" and raised.explicit
+        expect.wrong(
+            f"{function.last.text}\nraised {raised.text}\nexpected a result: the docstring allows these arguments.",  # type: ignore[attr-defined]
+            "valid-input-refused" if refused else "valid-input-fails",
+        )
+
+
+def read(
+    got: Any, call: Call, shape: tuple[int, ...], *names: str, other_shape: str = "wrong-kind-of-batch"
+) -> list[torch.Tensor]:
     """Those fields of a result, on the CPU, ids as int64 and masks as bool; fails if one is no (m, T) tensor.
 
     Dtype and device are the business of the checks of the result's form: here they are forgiven.
+    other_shape: the misconception that a matrix of another shape is a sign of.
     """
     fields = []
     for name in names:
@@ -32,9 +51,11 @@ def read(got: Any, call: Call, shape: tuple[int, ...], *names: str) -> list[torc
                 "wrong-kind-of-batch",
             )
         if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
+            axes = value.ndim if isinstance(value, torch.Tensor) else None
+            named = "squeezed-away" if axes in {0, 1} else other_shape if axes == 2 else "wrong-kind-of-batch"
             expect.wrong(
                 f"{name} of {call.text}\nis {show(value)}\nexpected a torch.Tensor of shape {shape}.",
-                "wrong-kind-of-batch",
+                named,
             )
         value = value.detach().cpu()
         fields.append(value.bool() if name in {"selected", "attention_mask"} else value.long())
@@ -91,7 +112,7 @@ class Case(NamedTuple):
     def masked_by(self, student: Student, source: torch.Generator | None, **changes: Any) -> Any:
         """What the submission makes of it."""
         vocabulary = {"mask_token_id": self.mask_token_id, "ordinary_ids": self.ordinary_ids}
-        return student.mask_tokens(*self[:3], **{**vocabulary, **changes}, generator=source)
+        return allowed(student.mask_tokens, *self[:3], **{**vocabulary, **changes}, generator=source)
 
 
 def make_case(seed: int, shape: tuple[int, int], device: torch.device, text: str = "any") -> Case:
@@ -150,13 +171,14 @@ def plain_case(device: torch.device, m: int = 3, length: int = 7) -> Case:
 
 
 def fully_masked(student: Student, case: Case, device: torch.device, seed: int, **changes: Any) -> None:
-    """Make the one call whose result is known beforehand: every candidate becomes [MASK].  Fails if it is wrong."""
+    """Make the one call whose result is known beforehand: every candidate becomes [MASK].  Fails if one does not."""
     changes = {"mlm_probability": 1.0, "mask_rate": 1.0, "random_rate": 0.0, **changes}
     got = case.masked_by(student, source(seed, 0, device), **changes)
     new, selected = read(got, student.last, case.shape, "input_ids", "selected")
-    call = student.last
-    expect.close(selected, case.candidates, call, what="selected")
-    expect.close(new, torch.where(case.candidates, case.mask_token_id, case.ids), call, what="input_ids")
+    free, call = case.candidates, student.last
+    expect.close(selected | ~free, torch.ones_like(free), call, what="selected (at the candidates)")
+    expected = torch.where(free, case.mask_token_id, case.ids)
+    expect.close(torch.where(free, new, case.ids), expected, call, what="input_ids (at the candidates)")
 
 
 # -- Where random numbers show -----------------------------------------------------------------------------------------

@@ -136,8 +136,11 @@ def spell(bounds: tuple[int, int]) -> str:
     return f"{bounds[0]} … {bounds[1]}"
 
 
-def split_fault(drawn: Sample, rates: tuple[float, float]) -> None:
-    """Fail if masked, changed and kept tokens do not have their shares among the targets."""
+def split_fault(drawn: Sample, rates: tuple[float, float], misconception: str | None = None) -> None:
+    """Fail if masked, changed and kept tokens do not have their shares among the targets.
+
+    misconception: default, one that fits the shares.
+    """
     fates = np.concatenate([fate[selected] for fate, selected in zip(drawn.fate, drawn.selected, strict=True)])
     n = len(fates)
     counts = [int((fates == fate).sum()) for fate in (MASKED, CHANGED, KEPT)]
@@ -149,16 +152,16 @@ def split_fault(drawn: Sample, rates: tuple[float, float]) -> None:
         shares = [count / n for count in counts]
         rest = (1 - rates[0]) * rates[1]
         if shares[0] > rates[0] + 0.9 * (1 - rates[0]):
-            misconception = "everything-masked"
+            named = "everything-masked"
         elif abs(shares[1] - rest) < abs(shares[1] - rates[1]) and abs(shares[0] - rates[0]) < 0.02:
-            misconception = "random-share-of-the-rest"
+            named = "random-share-of-the-rest"
         else:
-            misconception = "wrong-split"
+            named = "wrong-split"
         drawn.fail(
             f"Of {n} targets, {count} were {name}: {count / n:.4f}. With mask_rate {rates[0]:g} and random_rate "
             f"{rates[1]:g} it is {share:.4f}, or {spell(bounds)}. (Masked, changed, kept: "
             f"{shares[0]:.3f}, {shares[1]:.3f}, {shares[2]:.3f}.)",
-            misconception,
+            misconception or named,
         )
 
 

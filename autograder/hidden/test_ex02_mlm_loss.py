@@ -736,7 +736,7 @@ def test_mlm_large_logits(student: Student, device: torch.device, seed: int) -> 
 def test_mlm_small_batches(student: Student, device: torch.device, seed: int) -> None:
     """One sequence, one position, one target, and targets everywhere are batches like any other."""
     for m, t in ((1, 7), (5, 1), (1, 1), (2, 3)):
-        logits = normal(seed, (m, t, 5), torch.float32, device, scale=2.0)
+        logits = normal(seed, (m, t, 5), torch.float64, device, scale=2.0)
         everywhere = (torch.arange(m * t, device=device) % 3).reshape(m, t) + 1
         check_loss(student, logits, everywhere)
         for place in (0, t - 1):

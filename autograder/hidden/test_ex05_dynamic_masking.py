@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from autograder.hidden.cases_ex05 import (
     ASPECTS,
     CPU,
     Case,
+    allowed,
     aspect_case,
     first,
     fully_masked,
@@ -32,7 +34,7 @@ from autograder.hidden.cases_ex05 import (
     source,
     sparse_case,
 )
-from autograder.hidden.samples_ex05 import FATES
+from autograder.hidden.samples_ex05 import sample
 from autograder.hidden.strategies import generator, seeds, sizes
 from autograder.wire.proxy import Student
 from autograder.wire.show import show
@@ -43,7 +45,113 @@ TENSORS = ("input_ids", "attention_mask", "special_tokens_mask")
 MUTABLE = (*TENSORS, "ordinary_ids")
 
 
-# -- What holds in every result ---------------------------------------------------------------------------
+# -- Which tokens are selected -----------------------------------------------------------------------------------------
+@given(shape=SHAPES, number=seeds)
+@example(shape=(5, 13), number=1)
+@example(shape=(1, 1), number=0)
+@example(shape=(2, 1031), number=6)
+@settings(max_examples=20)
+@pytest.mark.worth("mask_tokens", 0.2, misconception="candidates-left-out")
+def test_probability_one_selects_every_candidate(
+    student: Student, device: torch.device, seed: int, shape: tuple[int, int], number: int
+) -> None:
+    """With mlm_probability 1 every candidate is selected, whatever its id and its place."""
+    case = make_case(number, shape, device)
+    got = case.masked_by(student, source(seed, number, device), mlm_probability=1.0)
+    call = student.last
+    selected, new = read(got, call, case.shape, "selected", "input_ids")
+    free, special = case.candidates, case.special_tokens_mask.cpu() == 1
+    missed = free & ~selected
+    if not bool(missed.any()):
+        return
+    row, place = first(missed)
+    if selected.equal(case.attention_mask.cpu().bool() & special):
+        named = "special-mask-polarity"
+    elif selected.equal(new != case.ids) or selected.equal(new == case.mask_token_id):
+        named = "targets-by-change"
+    else:
+        few = int(free.sum()) > 12 and int((selected & free).sum()) < 0.4 * int(free.sum())
+        named = "wrong-share" if few else "candidates-left-out"
+    expect.wrong(
+        f"{call.text}\nselected {int((selected & free).sum())} of {int(free.sum())} candidates, not the one at "
+        f"[{row}, {place}] (id {case.ids[row, place]}) for instance.\ncandidates of sequence {row}: {show(free[row])}\n"
+        f"selected: {show(selected[row])}",
+        named,
+    )
+
+
+@given(shape=SHAPES, number=seeds)
+@pytest.mark.worth("mask_tokens", 0.4, misconception="special-or-padding-selected")
+def test_only_candidates_are_selected(
+    student: Student, device: torch.device, seed: int, shape: tuple[int, int], number: int
+) -> None:
+    """Only positions with attention_mask 1 and special_tokens_mask 0 are selected."""
+    case = make_case(number, shape, device)
+    got = case.masked_by(student, source(seed, number, device), mlm_probability=0.5)
+    call = student.last
+    (selected,) = read(got, call, case.shape, "selected")
+    some_target(selected, call)
+    bad = selected & ~case.candidates & case.candidates.any(dim=1, keepdim=True)
+    if bool(bad.any()):
+        row, place = first(bad)
+        why = "attention_mask is 0" if not bool(case.attention_mask[row, place]) else "special_tokens_mask is 1"
+        expect.wrong(
+            f"{call.text}\nselected position [{row}, {place}], where {why}.\n"
+            f"attention_mask: {show(case.attention_mask[row])}\nspecial_tokens_mask: "
+            f"{show(case.special_tokens_mask[row])}\nselected: {show(selected[row])}",
+            "mask-dtype" if dtype_matters(student, case, seed) else "special-or-padding-selected",
+        )
+
+
+def dtype_matters(student: Student, case: Case, seed: int) -> bool:
+    """Whether special tokens and padding are spared as soon as both masks are bool."""
+    masks = (case.attention_mask.bool(), case.special_tokens_mask.bool())
+    if masks[0].dtype == case.attention_mask.dtype and masks[1].dtype == case.special_tokens_mask.dtype:
+        return False
+    as_bool = case.with_tensors([case.input_ids, *masks])
+    got = as_bool.masked_by(student, source(seed, 0, case.input_ids.device), mlm_probability=1.0)
+    return read(got, student.last, case.shape, "selected")[0].equal(case.candidates)
+
+
+@pytest.mark.worth("mask_tokens", 0.35, misconception="sequence-without-target")
+def test_every_sequence_has_a_target(student: Student, device: torch.device, seed: int) -> None:
+    """A sequence with at least one candidate gets at least one target, however small mlm_probability is."""
+    alone = sparse_case(9, 1, device)
+    alone = alone.with_tensors(tensor[alone.candidates.any(dim=1)][:1] for tensor in alone[:3])
+    cases = [(sparse_case(number, most, device), 0.02) for number, most in enumerate((6, 6, 40, 1))]
+    for number, (case, probability) in enumerate([*cases, (alone, 1e-4)]):
+        got = case.masked_by(student, source(seed, number, device), mlm_probability=probability)
+        call = student.last
+        (selected,) = read(got, call, case.shape, "selected")
+        some_target(selected, call)
+        missing = case.candidates.any(dim=1) & ~selected.any(dim=1)
+        if bool(missing.any()):
+            row = int(missing.nonzero()[0])
+            expect.wrong(
+                f"{call.text}\nselected nothing in sequence {row}, which has {int(case.candidates[row].sum())} "
+                f"candidates ({int(missing.sum())} of {case.shape[0]} sequences came out so)."
+            )
+
+
+@pytest.mark.worth("mask_tokens", 0.15, misconception="empty-sequence-touched")
+def test_sequence_without_candidates(student: Student, device: torch.device, seed: int) -> None:
+    """A sequence without candidates comes back untouched: no target, the same ids, only ignore_index as labels."""
+    for number, probability in enumerate((0.02, 0.15, 1.0)):
+        case = sparse_case(number + 7, 6, device)
+        got = case.masked_by(student, source(seed, number, device), mlm_probability=probability, mask_rate=0.9)
+        call = student.last
+        new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
+        some_target(selected, call)
+        for row in (~case.candidates.any(dim=1)).nonzero()[:, 0].tolist():
+            if bool(selected[row].any()) or not new[row].equal(case.ids[row]) or bool((labels[row] != -100).any()):
+                expect.wrong(
+                    f"{call.text}\nSequence {row} has no candidate, but came back with\n"
+                    f"input_ids {show(new[row])} (were {show(case.ids[row])})\nlabels {show(labels[row])}\n"
+                    f"selected {show(selected[row])}"
+                )
+
+
+# -- What comes back ---------------------------------------------------------------------------------------------------
 @given(shape=SHAPES, number=seeds)
 @example(shape=(1, 1), number=0)
 @example(shape=(3, 7), number=1)
@@ -58,13 +166,20 @@ def test_form_of_the_batch(
     it came."""
     case = make_case(number, shape, device)
     one = source(seed, number, device)
-    got = student.mask_tokens(**case._asdict(), generator=one) if number % 2 else case.masked_by(student, one)
+    got = allowed(student.mask_tokens, **case._asdict(), generator=one) if number % 2 else case.masked_by(student, one)
     call = student.last
     selected, *_ = read(got, call, case.shape, "selected", "input_ids", "labels", "attention_mask")
     must_be("input_ids", got.input_ids, [torch.int64], device, call)
     must_be("labels", got.labels, [torch.int64], device, call)
     must_be("selected", got.selected, [torch.bool], device, call)
-    expect.close(got.attention_mask, case.attention_mask, call, what="attention_mask")
+    written = any(argument == "attention_mask" for _, argument in student.witness("mask_tokens").mutated)
+    expect.close(
+        got.attention_mask,
+        case.attention_mask,
+        call,
+        what="attention_mask",
+        misconception="input-mutated" if written else "attention-mask-changed",
+    )
     some_target(selected, call)
 
 
@@ -100,58 +215,12 @@ def test_ignore_index_is_the_argument(
     got = case.masked_by(student, source(seed, number, device), mlm_probability=1.0, ignore_index=ignored)
     call = student.last
     labels, selected = read(got, call, case.shape, "labels", "selected")
-    if ignored < 0 or not bool((case.ids == ignored).any()):
-        off = ~case.candidates
-        fixed = [("ignore-index-fixed", torch.where(off, -100, case.ids))]
-        expect.close(labels, torch.where(off, ignored, case.ids), call, what="labels", likely=fixed)
-        return
-    # An original id may equal ignore_index: the label says nothing then, but the token is a target like any other.
-    expect.close(labels, torch.where(case.candidates, case.ids, ignored), call, what="labels")
-    expect.close(selected, case.candidates, call, what="selected", misconception="targets-by-change")
-
-
-@given(shape=SHAPES, number=seeds, probability=st.sampled_from([0.15, 0.5]))
-@pytest.mark.worth("mask_tokens", 0.4, misconception="special-or-padding-selected")
-def test_only_candidates_are_selected(
-    student: Student, device: torch.device, seed: int, shape: tuple[int, int], number: int, probability: float
-) -> None:
-    """Only positions with attention_mask 1 and special_tokens_mask 0 are selected."""
-    case = make_case(number, shape, device)
-    got = case.masked_by(student, source(seed, number, device), mlm_probability=probability)
-    call = student.last
-    (selected,) = read(got, call, case.shape, "selected")
     some_target(selected, call)
-    bad = selected & ~case.candidates
-    if bool(bad.any()):
-        row, place = first(bad)
-        why = "attention_mask is 0" if not bool(case.attention_mask[row, place]) else "special_tokens_mask is 1"
-        expect.wrong(
-            f"{call.text}\nselected position [{row}, {place}], where {why}.\n"
-            f"attention_mask: {show(case.attention_mask[row])}\nspecial_tokens_mask: "
-            f"{show(case.special_tokens_mask[row])}\nselected: {show(selected[row])}",
-            "special-or-padding-selected",
-        )
-
-
-@given(shape=SHAPES, number=seeds)
-@example(shape=(1, 1), number=0)
-@example(shape=(2, 1031), number=6)
-@settings(max_examples=20)
-@pytest.mark.worth("mask_tokens", 0.2, misconception="candidates-left-out")
-def test_probability_one_selects_every_candidate(
-    student: Student, device: torch.device, seed: int, shape: tuple[int, int], number: int
-) -> None:
-    """With mlm_probability 1 every candidate is selected, whatever its id and its place."""
-    case = make_case(number, shape, device)
-    got = case.masked_by(student, source(seed, number, device), mlm_probability=1.0)
-    selected, new = read(got, student.last, case.shape, "selected", "input_ids")
-    others = [
-        ("special-or-padding-selected", case.attention_mask.cpu() == 1),
-        ("special-or-padding-selected", case.special_tokens_mask.cpu() == 0),
-        ("targets-by-change", new != case.ids),
-    ]
-    likely = [pair for pair in others if not pair[1].equal(case.candidates)]
-    expect.close(selected, case.candidates, student.last, what="selected", likely=likely)
+    expect.close(labels, torch.where(selected, case.ids, ignored), call, what="labels")
+    # An original id may equal ignore_index: the label says nothing then, but the token is a target like any other.
+    alike = case.candidates & (case.ids == ignored)
+    what = f"selected (where a candidate is {ignored}, as ignore_index is)"
+    expect.close(selected | ~alike, torch.ones_like(alike), call, what=what, misconception="targets-by-change")
 
 
 @given(shape=SHAPES, number=seeds, rates=st.sampled_from([(0.8, 0.1), (0.1, 0.8), (0.5, 0.5)]))
@@ -182,137 +251,116 @@ def test_other_tokens_stay(
         )
 
 
-@given(number=seeds, rates=st.sampled_from([(0.3, 0.6), (0.0, 0.9), (0.8, 0.1)]))
-@pytest.mark.worth("mask_tokens", 0.2, misconception="random-id-not-ordinary")
-def test_corrupted_tokens(
-    student: Student, device: torch.device, seed: int, number: int, rates: tuple[float, float]
-) -> None:
-    """A selected token becomes mask_token_id or one of ordinary_ids, or stays."""
-    case = make_case(number, (7, 13), device)
-    got = case.masked_by(
-        student, source(seed, number, device), mlm_probability=1.0, mask_rate=rates[0], random_rate=rates[1]
-    )
-    call = student.last
-    new, selected = read(got, call, case.shape, "input_ids", "selected")
-    some_target(selected, call)
-    allowed = (new == case.ids) | torch.isin(new, case.ordinary_ids.cpu())
-    if rates[0] > 0:
-        allowed |= new == case.mask_token_id
-    if bool((selected & ~allowed).any()):
-        row, place = first(selected & ~allowed)
-        expect.wrong(
-            f"{call.text}\nreplaced {case.ids[row, place]} by {new[row, place]} at [{row}, {place}]\nexpected "
-            f"{case.mask_token_id} (with mask_rate {rates[0]:g}), an id of {show(case.ordinary_ids)}, or the original.",
-        )
-    if not bool((new != case.ids).any()):
-        expect.wrong(f"{call.text}\nchanged no token.", "wrong-split")
-
-
-@pytest.mark.worth("mask_tokens", 0.25, misconception="wrong-split")
-def test_pure_rates(student: Student, device: torch.device, seed: int) -> None:
-    """A rate of 1 corrupts every selected token in that way; with both rates 0 all of them stay.
-
-    With rates that sum to 1, none stays; without random_rate, none becomes another id; without mask_rate, none [MASK].
-    """
-    case = make_case(11 + seed % 7, (5, 61), device, text="other")
-    mask, ordinary = case.mask_token_id, case.ordinary_ids.cpu()
-    for number, (mask_rate, random_rate) in enumerate(
-        [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.6, 0.4), (0.5, 0.0), (0.0, 0.5), (0.9, 0.1)]
-    ):
-        got = case.masked_by(
+@pytest.mark.worth("mask_tokens", 0.3, misconception="random-id-not-ordinary")
+def test_random_tokens_are_ordinary(student: Student, device: torch.device, seed: int) -> None:
+    """A random token is one of ordinary_ids, whichever these are: a single one, unsorted ones, with gaps, beyond 2^24,
+    every second of a tensor."""
+    case = make_case(5, (7, 41), device, text="other")
+    large = 2**24 + 1
+    pools = [
+        case.ordinary_ids.cpu(),
+        torch.tensor([0]),
+        torch.tensor([large]),
+        torch.tensor([large, 7, large + 2, 0, 40_003]),
+        torch.arange(0, 40, 2)[::3],
+        torch.arange(100, 160).view(20, 3)[:, 1],
+    ]
+    for number, (pool, mask_rate) in enumerate([(pools[0], 0.3), *((pool, 0.0) for pool in pools)]):
+        got = case._replace(ordinary_ids=pool.to(device)).masked_by(
             student,
             source(seed, number, device),
-            mlm_probability=0.5,
+            mlm_probability=1.0,
             mask_rate=mask_rate,
-            random_rate=random_rate,
-        )
-        call = student.last
-        new, selected = read(got, call, case.shape, "input_ids", "selected")
-        some_target(selected, call)
-        fates = [new == mask, torch.isin(new, ordinary), new == case.ids]
-        for fate, rate, name in zip(fates, (mask_rate, random_rate, 1 - mask_rate - random_rate), FATES, strict=True):
-            if rate == 0 and bool((selected & fate).any()):
-                row, place = first(selected & fate)
-                expect.wrong(
-                    f"{call.text}\nSome selected tokens were {name}, at [{row}, {place}] for instance "
-                    f"({case.ids[row, place]} → {new[row, place]}); with these rates none may be.",
-                )
-            if rate == 1 and not bool(fate[selected].all()):
-                row, place = first(selected & ~fate)
-                expect.wrong(
-                    f"{call.text}\nAll selected tokens must be {name}; at [{row}, {place}] there is "
-                    f"{case.ids[row, place]} → {new[row, place]}.",
-                )
-
-
-@pytest.mark.worth("mask_tokens", 0.1, misconception="random-id-not-ordinary")
-def test_any_ordinary_ids(student: Student, device: torch.device, seed: int) -> None:
-    """ordinary_ids may hold any ids: a single one, unsorted ones, with gaps, beyond 2^24, every second of a tensor."""
-    case = make_case(5, (3, 41), device, text="other")
-    large = 2**24 + 1
-    for number, pool in enumerate(
-        [
-            torch.tensor([0]),
-            torch.tensor([large]),
-            torch.tensor([large, 7, large + 2, 0, 40_003]),
-            torch.arange(0, 40, 2)[::3],
-            torch.arange(100, 160).view(20, 3)[:, 1],
-        ]
-    ):
-        got = case._replace(ordinary_ids=pool.to(device)).masked_by(
-            student, source(seed, number, device), mlm_probability=1.0, mask_rate=0.0, random_rate=1.0
+            random_rate=1 - mask_rate,
         )
         call = student.last
         new, selected = read(got, call, case.shape, "input_ids", "selected")
         some_target(selected, call)
         bad = selected & ~torch.isin(new, pool)
+        if mask_rate > 0:
+            bad &= new != case.mask_token_id
         if bool(bad.any()):
             row, place = first(bad)
+            other_fate = int(new[row, place]) in {case.mask_token_id, int(case.ids[row, place])}
             expect.wrong(
-                f"{call.text}\nput {new[row, place]} at [{row}, {place}], but random_rate is 1 and "
-                f"ordinary_ids holds {pool.tolist()}."
+                f"{call.text}\nput {new[row, place]} at [{row}, {place}], where {case.ids[row, place]} was; with "
+                f"mask_rate {mask_rate:g} and random_rate {1 - mask_rate:g}, expected an id of {show(pool)}"
+                f"{f' or {case.mask_token_id}' if mask_rate else ''}.",
+                "wrong-split" if other_fate else "random-id-not-ordinary",
             )
-
-
-@pytest.mark.worth("mask_tokens", 0.35, misconception="sequence-without-target")
-def test_every_sequence_has_a_target(student: Student, device: torch.device, seed: int) -> None:
-    """A sequence with at least one candidate gets at least one target, however small mlm_probability is."""
-    alone = sparse_case(9, 1, device)
-    alone = alone.with_tensors(tensor[alone.candidates.any(dim=1)][:1] for tensor in alone[:3])
-    cases = [(sparse_case(number, most, device), 0.02) for number, most in enumerate((6, 6, 40, 1))]
-    for number, (case, probability) in enumerate([*cases, (alone, 1e-4)]):
-        got = case.masked_by(student, source(seed, number, device), mlm_probability=probability)
-        call = student.last
-        (selected,) = read(got, call, case.shape, "selected")
-        some_target(selected, call)
-        missing = case.candidates.any(dim=1) & ~(selected & case.candidates).any(dim=1)
-        if bool(missing.any()):
-            row = int(missing.nonzero()[0])
-            expect.wrong(
-                f"{call.text}\nselected nothing in sequence {row}, which has {int(case.candidates[row].sum())} "
-                f"candidates ({int(missing.sum())} of {case.shape[0]} sequences came out so)."
-            )
-
-
-@pytest.mark.worth("mask_tokens", 0.15, misconception="empty-sequence-touched")
-def test_sequence_without_candidates(student: Student, device: torch.device, seed: int) -> None:
-    """A sequence without candidates comes back untouched: no target, the same ids, only ignore_index as labels."""
-    for number, probability in enumerate((0.02, 0.15, 1.0)):
-        case = sparse_case(number + 7, 6, device)
-        got = case.masked_by(student, source(seed, number, device), mlm_probability=probability, mask_rate=0.9)
-        call = student.last
-        new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
-        some_target(selected, call)
-        for row in (~case.candidates.any(dim=1)).nonzero()[:, 0].tolist():
-            if bool(selected[row].any()) or not new[row].equal(case.ids[row]) or bool((labels[row] != -100).any()):
-                expect.wrong(
-                    f"{call.text}\nSequence {row} has no candidate, but came back with\n"
-                    f"input_ids {show(new[row])} (were {show(case.ids[row])})\nlabels {show(labels[row])}\n"
-                    f"selected {show(selected[row])}"
-                )
 
 
 # -- Where its random numbers come from --------------------------------------------------------------------------------
+@pytest.mark.worth("mask_tokens", 0.2, misconception="global-generator")
+def test_global_generators_are_left_alone(student: Student, device: torch.device, seed: int) -> None:
+    """With a generator given, no global generator is used: neither torch's, nor NumPy's, nor Python's."""
+    for number, (aspect, _, changes) in enumerate(ASPECTS):
+        case = aspect_case(aspect, device)
+        outcome(case.masked_by(student, source(seed, number, device), **changes), student.last, case)
+    unmoved(student, "mask_tokens")
+
+
+def unmoved(student: Student, name: str) -> None:
+    """Fail if a call with a generator moved a global one, or if any call moved NumPy's or Python's."""
+    for call, moved in student.witness(name).moved:
+        if moved != "torch" or "generator=Generator(" in call:
+            expect.wrong(f"{call}\nmoved the global random generator of {moved}.", "global-generator")
+
+
+@pytest.mark.worth("mask_tokens", 0.25, misconception="same-mask-every-call")
+def test_second_call_is_new(student: Student, device: torch.device, seed: int) -> None:
+    """A second call with the same generator gives a new mask, new decisions and new random tokens.
+
+    A right solution fails with probability below 2e-12.
+    Detected with probability above 0.999: a generator seeded again; a stock of 500 masks; the same mask in two calls.
+    """
+    case = aspect_case("selection", device)
+    one = source(seed, 9, device)
+    masks = set()
+    for number in range(chance.REPETITIONS):
+        got = case.masked_by(student, one, mlm_probability=0.3)
+        (selected,) = read(got, student.last, case.shape, "selected")
+        some_target(selected, student.last)
+        masks.add(selected.numpy().tobytes())
+        if len(masks) <= number:
+            free = case.candidates
+            earliest = free & (free.cumsum(dim=1) <= selected.sum(dim=1, keepdim=True))
+            expect.wrong(
+                f"{student.last.text}\nselected, in call {number + 1} of many with one generator, just the same "
+                f"targets as in an earlier one.",
+                "position-bias" if selected.equal(earliest) else None,
+            )
+    for number, (aspect, field, changes) in enumerate(ASPECTS):
+        case = aspect_case(aspect, device)
+        one = source(seed, 10 + number, device)
+        results = []
+        for _ in range(3):
+            got = case.masked_by(student, one, **changes)
+            value, selected = read(got, student.last, case.shape, field, "selected")
+            some_target(selected, student.last)
+            results.append(value if field == "selected" or several(value, selected & (value != case.ids)) else None)
+        if any(a is not None and b is not None and a.equal(b) for a, b in pairwise(results)):
+            expect.wrong(f"{student.last.text}\nrepeated `{field}` of the call before with the same generator.")
+    drawn = sample(student, seed, chance.SELECTION)
+    both, expected = 0, []
+    for before, after in zip(drawn.selected[::2], drawn.selected[1::2], strict=True):
+        both += int((before & after).sum())
+        n = before.shape[1]
+        expected += [chance.overlap(n, int(a.sum()), int(b.sum())) for a, b in zip(before, after, strict=True)]
+    bounds = chance.total(expected).bounds()
+    if both > bounds[1]:
+        drawn.fail(
+            f"Masks of the same sequence in two calls have {both / len(expected):.1f} places in common on average; "
+            f"{bounds[0] / len(expected):.1f} … {bounds[1] / len(expected):.1f} are likely.",
+            "same-mask-every-call",
+        )
+
+
+def several(new: torch.Tensor, selected: torch.Tensor) -> bool:
+    """Whether those targets of some sequence became different ids: else one draw for many is the fault."""
+    return any(len(row[chosen].unique()) > 1 for row, chosen in zip(new, selected, strict=True))
+
+
 @pytest.mark.worth("mask_tokens", 0.25, misconception="other-random-source")
 def test_same_state_same_result(student: Student, device: torch.device, seed: int) -> None:
     """Two generators in the same state give the same result."""
@@ -328,38 +376,6 @@ def test_same_state_same_result(student: Student, device: torch.device, seed: in
                 f"{student.last.text}\ngave another result than the same call before, with a generator in the same "
                 f"state ({int((results[0] != results[1]).any(dim=0).sum())} of {case.ids.numel()} positions differ)."
             )
-
-
-@pytest.mark.worth("mask_tokens", 0.25, misconception="same-mask-every-call")
-def test_second_call_is_new(student: Student, device: torch.device, seed: int) -> None:
-    """A second call with the same generator gives a new mask, new decisions and new random tokens.
-
-    A right solution fails with probability below 1e-12.
-    Detected with probability above 0.999: a generator seeded again; a stock of 500 masks.
-    """
-    case = aspect_case("selection", device)
-    one = source(seed, 9, device)
-    masks = set()
-    for number in range(chance.REPETITIONS):
-        got = case.masked_by(student, one, mlm_probability=0.3)
-        (selected,) = read(got, student.last, case.shape, "selected")
-        some_target(selected, student.last)
-        masks.add(selected.numpy().tobytes())
-        if len(masks) <= number:
-            expect.wrong(
-                f"{student.last.text}\nselected, in call {number + 1} of many with one generator, just the same "
-                f"targets as in an earlier one."
-            )
-    for number, (aspect, field, changes) in enumerate(ASPECTS):
-        case = aspect_case(aspect, device)
-        one = source(seed, 10 + number, device)
-        results = []
-        for _ in range(3):
-            got = case.masked_by(student, one, **changes)
-            results.append(read(got, student.last, case.shape, field, "selected"))
-            some_target(results[-1][1], student.last)
-        if results[0][0].equal(results[1][0]) or results[1][0].equal(results[2][0]):
-            expect.wrong(f"{student.last.text}\nrepeated `{field}` of the call before with the same generator.")
 
 
 @pytest.mark.worth("mask_tokens", 0.15, misconception="other-random-source")
@@ -384,7 +400,20 @@ def test_without_generator(student: Student, seed: int) -> None:
         expect.wrong(f"{call.text}\ndrew nothing from torch's default generator, so torch.manual_seed has no effect.")
 
 
-# -- Devices and memory ------------------------------------------------------------------------------------------------
+# -- Arguments, devices and memory -------------------------------------------------------------------------------------
+@pytest.mark.worth("mask_tokens", 0.2, misconception="input-mutated")
+def test_arguments_are_left_alone(student: Student, device: torch.device, seed: int) -> None:
+    """No argument is changed."""
+    case = make_case(8, (5, 31), device)  # masks of int64 and int32
+    fully_masked(student, case, device, seed)
+    for number, (aspect, _, changes) in enumerate(ASPECTS):
+        aspect_case(aspect, device).masked_by(student, source(seed, number, device), **changes)
+    mutated = [(call, argument) for call, argument in student.witness("mask_tokens").mutated if argument in MUTABLE]
+    if mutated:
+        call, argument = mutated[0]
+        expect.wrong(f"{call}\nchanged its argument `{argument}`; inputs belong to the caller.", "input-mutated")
+
+
 @pytest.mark.worth("mask_tokens", 0.1, misconception="wrong-device")
 def test_device_of_the_inputs(student: Student, device: torch.device, seed: int) -> None:
     """The result is on the device of the inputs, wherever new tensors are made by default."""
@@ -406,26 +435,49 @@ def test_any_memory_order(student: Student, device: torch.device, seed: int) -> 
     one = plain.input_ids[:1].expand(5, 8)
     ones, third = torch.ones_like(one[:1]), (torch.arange(8, device=device) == 2)[None]
     expanded = [one, ones.expand(5, 8), third.expand(5, 8)]
-    for number, tensors in enumerate((transposed, sliced, expanded)):
+    layouts = {"transposed": transposed, "sliced": sliced, "expanded": expanded}
+    for number, (layout, tensors) in enumerate(layouts.items()):
         case = plain.with_tensors(tensors)
-        fully_masked(student, case, device, seed)
-        got = case.masked_by(student, source(seed, number, device), mlm_probability=0.5, mask_rate=0.3, random_rate=0.7)
-        call = student.last
-        new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
-        some_target(selected, call)
-        expect.close(labels, torch.where(selected, case.ids, -100), call, what="labels")
-        if not bool(((new != case.ids) == selected).all()):
-            expect.wrong(f"{call.text}\nchanged other tokens than the selected ones, on a view of a larger tensor.")
+        for rates in ((1.0, 0.0), (0.0, 1.0)):
+            try:
+                got = case.masked_by(
+                    student, source(seed, number, device), mlm_probability=1.0, mask_rate=rates[0], random_rate=rates[1]
+                )
+            except expect.Wrong as fault:
+                expect.wrong(fault.message, "strides-ignored" if fault.misconception == "valid-input-fails" else None)
+            call, free = student.last, case.candidates
+            new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
+            some_target(selected, call)
+            what = f"{{}} (at the candidates, {layout} tensors)"
+            originals = torch.where(free, labels, case.ids)
+            expect.close(originals, case.ids, call, what=what.format("labels"))
+            if not bool((new != case.ids)[free].all()):
+                expect.wrong(f"{call.text}\nleft some targets as they were, with {layout} tensors.")
 
 
 # -- Bad input ---------------------------------------------------------------------------------------------------------
 def refuses(
-    student: Student, case: Case, *, names: Sequence[str], because: str, values: Sequence[float] = (), **changes: Any
+    student: Student,
+    case: Case,
+    *,
+    names: Sequence[str],
+    because: str,
+    values: Sequence[float] = (),
+    misconception: str | None = None,
+    **changes: Any,
 ) -> None:
     """Fail unless mask_tokens raises the contract's ValueError for this case."""
     given = {"mask_token_id": case.mask_token_id, "ordinary_ids": case.ordinary_ids, **changes}
-    one = generator(0, case.input_ids.device)
-    expect.refuses(student.mask_tokens, *case[:3], names=names, values=values, because=because, **given, generator=one)
+    expect.refuses(
+        student.mask_tokens,
+        *case[:3],
+        names=names,
+        values=values,
+        because=because,
+        misconception=misconception,
+        **given,
+        generator=generator(0, case.input_ids.device),
+    )
 
 
 @pytest.mark.worth("mask_tokens", 0.05, misconception="bad-input-accepted")
@@ -466,6 +518,7 @@ def test_refuses_probability_outside(student: Student, device: torch.device, see
         refuses(
             student,
             case,
+            misconception="nan-accepted" if math.isnan(bad) else None,
             names=("mlm_probability",),
             values=(bad,),
             because=f"mlm_probability {bad} is outside (0, 1]",
@@ -475,7 +528,7 @@ def test_refuses_probability_outside(student: Student, device: torch.device, see
 
 @pytest.mark.worth("mask_tokens", 0.05, misconception="bad-input-accepted")
 def test_refuses_negative_rates(student: Student, device: torch.device, seed: int) -> None:
-    """A negative rate is refused."""
+    """A rate that is negative or NaN is refused."""
     case = plain_case(device)
     fully_masked(student, case, device, seed)
     for mask_rate, random_rate in ((-0.2, 0.5), (0.5, -0.2), (-0.5, 1.5), (1.5, -0.5), (-0.01, 0.0), (0.0, -0.01)):
@@ -489,6 +542,17 @@ def test_refuses_negative_rates(student: Student, device: torch.device, seed: in
             because=f"{negative} is {min(mask_rate, random_rate)}",
             mask_rate=mask_rate,
             random_rate=random_rate,
+        )
+    for name, other in (("mask_rate", "random_rate"), ("random_rate", "mask_rate")):
+        because = f"{name} is NaN"
+        refuses(
+            student,
+            case,
+            misconception="nan-accepted",
+            names=(name,),
+            values=(math.nan,),
+            because=because,
+            **{name: math.nan, other: 0.1},
         )
 
 
@@ -541,32 +605,3 @@ def test_refuses_no_candidate(student: Student, device: torch.device, seed: int)
     ):
         bad = case._replace(attention_mask=attention, special_tokens_mask=special)
         refuses(student, bad, names=TENSORS, because=f"no position is a candidate: {why}")
-
-
-@pytest.mark.worth("mask_tokens", 0.2, misconception="input-mutated")
-def test_arguments_are_left_alone(student: Student, device: torch.device, seed: int) -> None:
-    """No argument is changed."""
-    case = make_case(8, (5, 31), device)  # masks of int64 and int32
-    fully_masked(student, case, device, seed)
-    for number, (aspect, _, changes) in enumerate(ASPECTS):
-        aspect_case(aspect, device).masked_by(student, source(seed, number, device), **changes)
-    mutated = [(call, argument) for call, argument in student.witness("mask_tokens").mutated if argument in MUTABLE]
-    if mutated:
-        call, argument = mutated[0]
-        expect.wrong(f"{call}\nchanged its argument `{argument}`; inputs belong to the caller.", "input-mutated")
-
-
-@pytest.mark.worth("mask_tokens", 0.2, misconception="global-generator")
-def test_global_generators_are_left_alone(student: Student, device: torch.device, seed: int) -> None:
-    """With a generator given, no global generator is used: neither torch's, nor NumPy's, nor Python's."""
-    for number, (aspect, _, changes) in enumerate(ASPECTS):
-        case = aspect_case(aspect, device)
-        outcome(case.masked_by(student, source(seed, number, device), **changes), student.last, case)
-    unmoved(student, "mask_tokens")
-
-
-def unmoved(student: Student, name: str) -> None:
-    """Fail if a call with a generator moved a global one, or if any call moved NumPy's or Python's."""
-    for call, moved in student.witness(name).moved:
-        if moved != "torch" or "generator=Generator(" in call:
-            expect.wrong(f"{call}\nmoved the global random generator of {moved}.", "global-generator")

@@ -11,8 +11,9 @@ import torch
 
 from autograder.hidden import expect
 from autograder.hidden import statistics as chance
-from autograder.hidden.cases_ex05 import Case, read, some_target, source, spread_ids
+from autograder.hidden.cases_ex05 import Case, first, make_case, read, some_target, source, spread_ids
 from autograder.hidden.samples_ex05 import (
+    FATES,
     MASKED,
     alike,
     changed_tokens,
@@ -60,7 +61,7 @@ def test_share_of_candidates(student: Student, seed: int) -> None:
         drawn.fail(
             f"In {near} of {len(counts)} sequences the number of targets lies within 2 of its mean; for independent "
             f"draws this is {spell(bounds)}, and for a rounded count it would be all.",
-            "wrong-share",
+            "one-decision-for-many" if near < bounds[0] else "wrong-share",
         )
     near, chances = 0, []
     for selected in drawn.selected:
@@ -91,8 +92,68 @@ def test_share_when_small(student: Student, seed: int) -> None:
             f"average, with mlm_probability {design.probability} ({fault}).",
             "wrong-share",
         )
-    if min(drawn.counts) == 0:
-        drawn.fail("Some sequences came out without a target.", "sequence-without-target")
+
+
+@pytest.mark.worth("mask_tokens", 0.2, misconception="same-mask-in-all-sequences")
+def test_sequences_independent(student: Student, seed: int) -> None:
+    """Sequences are masked independently of each other, even if they are equal.
+
+    A right solution fails with probability below 4e-12.
+    Detected with probability above 0.999: the same mask in every sequence; one number of targets for all sequences.
+    """
+    drawn = sample(student, seed, chance.SELECTION)
+    both, same, expected = 0, 0, []
+    for selected in drawn.selected:
+        n = selected.shape[1]
+        for one, other in zip(selected[::2], selected[1::2], strict=True):
+            both += int((one & other).sum())
+            same += bool((one == other).all())
+            expected.append(chance.overlap(n, int(one.sum()), int(other.sum())))
+    bounds = chance.total(expected).bounds()
+    if outside(both, bounds):
+        drawn.fail(
+            f"Two sequences of a batch have {both / len(expected):.1f} selected places in common on average; "
+            f"{bounds[0] / len(expected):.1f} … {bounds[1] / len(expected):.1f} are likely.",
+            "same-mask-in-all-sequences" if same or both < bounds[0] else "position-bias",
+        )
+    pairs = list(zip(drawn.counts[::2], drawn.counts[1::2], drawn.sizes[::2], strict=True))
+    if not chance.rounds(drawn.counts, drawn.sizes, drawn.design.probability):
+        p = drawn.design.probability
+        equal = sum(one == other for one, other, _ in pairs)
+        bounds = chance.poisson_binomial(chance.equal_counts(n, p) for _, _, n in pairs).bounds()
+        if outside(equal, bounds):
+            drawn.fail(
+                f"Of {len(pairs)} pairs of sequences in a batch, {equal} have the same number of targets, although it "
+                f"varies; {spell(bounds)} are likely.",
+                "same-mask-in-all-sequences",
+            )
+        near = sum(chance.is_near(one + other, 2 * n, p) for one, other, n in pairs)
+        bounds = chance.poisson_binomial(chance.near(2 * n, p) for _, _, n in pairs).bounds()
+        if outside(near, bounds):
+            drawn.fail(
+                f"In {near} of {len(pairs)} pairs of sequences in a batch, one has as many more targets than its mean "
+                f"as the other has fewer; {spell(bounds)} are likely.",
+                "quota-for-the-batch",
+            )
+    for selected in drawn.selected:
+        different = len({mask.tobytes() for mask in selected})
+        if different < len(selected):
+            drawn.fail(
+                f"In one call, only {different} of {len(selected)} sequences have different masks; by chance all do.",
+                "same-mask-in-all-sequences",
+            )
+    rows, n = chance.MANY_ROWS
+    ids = torch.full((rows, n), 3)
+    case = Case(ids, torch.ones_like(ids), torch.zeros_like(ids), 4, spread_ids(41))
+    got = case.masked_by(student, source(seed, rows), mlm_probability=0.5)
+    (chosen,) = read(got, student.last, case.shape, "selected")
+    some_target(chosen, student.last)
+    different = len({row.tobytes() for row in chosen.numpy()})
+    if different < rows:
+        expect.wrong(
+            f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all do.",
+            "same-mask-in-all-sequences",
+        )
 
 
 @pytest.mark.worth("mask_tokens", 0.15, misconception="position-bias")
@@ -156,79 +217,6 @@ def test_positions_uniform(student: Student, seed: int) -> None:
         )
 
 
-@pytest.mark.worth("mask_tokens", 0.2, misconception="same-mask-in-all-sequences")
-def test_sequences_independent(student: Student, seed: int) -> None:
-    """Sequences are masked independently of each other, even if they are equal.
-
-    A right solution fails with probability below 5e-12.
-    Detected with probability above 0.999: the same mask in every sequence; the same mask in every call; one
-    number of targets for all sequences.
-    """
-    drawn = sample(student, seed, chance.SELECTION)
-    both, expected = 0, []
-    for selected in drawn.selected:
-        n = selected.shape[1]
-        for one, other in zip(selected[::2], selected[1::2], strict=True):
-            both += int((one & other).sum())
-            expected.append(chance.overlap(n, int(one.sum()), int(other.sum())))
-    bounds = chance.total(expected).bounds()
-    if outside(both, bounds):
-        drawn.fail(
-            f"Two sequences of a batch have {both / len(expected):.1f} selected places in common on average; "
-            f"{bounds[0] / len(expected):.1f} … {bounds[1] / len(expected):.1f} are likely.",
-            "same-mask-in-all-sequences",
-        )
-    both, expected = 0, []
-    for before, after in zip(drawn.selected[::2], drawn.selected[1::2], strict=True):
-        both += int((before & after).sum())
-        n = before.shape[1]
-        expected += [chance.overlap(n, int(a.sum()), int(b.sum())) for a, b in zip(before, after, strict=True)]
-    bounds = chance.total(expected).bounds()
-    if outside(both, bounds):
-        drawn.fail(
-            f"Masks of the same sequence in two calls have {both / len(expected):.1f} places in common on average; "
-            f"{bounds[0] / len(expected):.1f} … {bounds[1] / len(expected):.1f} are likely.",
-            "same-mask-every-call",
-        )
-    pairs = list(zip(drawn.counts[::2], drawn.counts[1::2], drawn.sizes[::2], strict=True))
-    if not chance.rounds(drawn.counts, drawn.sizes, drawn.design.probability):
-        p = drawn.design.probability
-        equal = sum(one == other for one, other, _ in pairs)
-        bounds = chance.poisson_binomial(chance.equal_counts(n, p) for _, _, n in pairs).bounds()
-        if outside(equal, bounds):
-            drawn.fail(
-                f"Of {len(pairs)} pairs of sequences in a batch, {equal} have the same number of targets, although it "
-                f"varies; {spell(bounds)} are likely.",
-                "same-mask-in-all-sequences",
-            )
-        near = sum(chance.is_near(one + other, 2 * n, p) for one, other, n in pairs)
-        bounds = chance.poisson_binomial(chance.near(2 * n, p) for _, _, n in pairs).bounds()
-        if outside(near, bounds):
-            drawn.fail(
-                f"In {near} of {len(pairs)} pairs of sequences in a batch, one has as many more targets than its mean "
-                f"as the other has fewer; {spell(bounds)} are likely.",
-                "quota-for-the-batch",
-            )
-    masks = [mask.tobytes() for selected in drawn.selected for mask in selected]
-    if len(set(masks)) < len(masks):
-        drawn.fail(
-            f"Only {len(set(masks))} of the {len(masks)} selections differ; by chance no two are equal.",
-            "same-mask-every-call",
-        )
-    rows, n = chance.MANY_ROWS
-    ids = torch.full((rows, n), 3)
-    case = Case(ids, torch.ones_like(ids), torch.zeros_like(ids), 4, spread_ids(41))
-    got = case.masked_by(student, source(seed, rows), mlm_probability=0.5)
-    (chosen,) = read(got, student.last, case.shape, "selected")
-    some_target(chosen, student.last)
-    different = len({row.tobytes() for row in chosen.numpy()})
-    if different < rows:
-        expect.wrong(
-            f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all do.",
-            "same-mask-in-all-sequences",
-        )
-
-
 @pytest.mark.worth("mask_tokens", 0.4, misconception="wrong-split")
 def test_split(student: Student, seed: int) -> None:
     """Of the selected tokens 80% become [MASK], 10% a random token and 10% stay, by default.
@@ -241,17 +229,47 @@ def test_split(student: Student, seed: int) -> None:
     split_fault(sample(student, seed, chance.ACTIONS), chance.DEFAULT_RATES)
 
 
-@pytest.mark.worth("mask_tokens", 0.15, misconception="wrong-split")
-def test_split_other_rates(student: Student, seed: int) -> None:
-    """mask_rate and random_rate are the shares of [MASK] and of random tokens, whatever they are.
+@pytest.mark.worth("mask_tokens", 0.4, misconception="wrong-split")
+def test_rates_are_the_arguments(student: Student, device: torch.device, seed: int) -> None:
+    """mask_rate and random_rate are the shares of [MASK] and of random tokens, whatever they are; where one of the
+    three fates has the rate 0 none meets it, and with the rate 1 all do.
 
     A right solution fails with probability below 3e-12.
     Detected with probability above 0.999: 30/35/35; 30/42/28; 80/10/10.
     """
+    case = make_case(11 + seed % 7, (5, 61), device, text="other")
+    mask, ordinary = case.mask_token_id, case.ordinary_ids.cpu()
+    for number, (mask_rate, random_rate) in enumerate(
+        [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.6, 0.4), (0.5, 0.0), (0.0, 0.5), (0.9, 0.1)]
+    ):
+        got = case.masked_by(
+            student,
+            source(seed, number, device),
+            mlm_probability=0.5,
+            mask_rate=mask_rate,
+            random_rate=random_rate,
+        )
+        call = student.last
+        new, selected = read(got, call, case.shape, "input_ids", "selected")
+        some_target(selected, call)
+        fates = [new == mask, torch.isin(new, ordinary), new == case.ids]
+        for fate, rate, name in zip(fates, (mask_rate, random_rate, 1 - mask_rate - random_rate), FATES, strict=True):
+            if rate == 0 and bool((selected & fate).any()):
+                row, place = first(selected & fate)
+                expect.wrong(
+                    f"{call.text}\nSome selected tokens were {name}, at [{row}, {place}] for instance "
+                    f"({case.ids[row, place]} → {new[row, place]}); with these rates none may be.",
+                )
+            if rate == 1 and not bool(fate[selected].all()):
+                row, place = first(selected & ~fate)
+                expect.wrong(
+                    f"{call.text}\nAll selected tokens must be {name}; at [{row}, {place}] there is "
+                    f"{case.ids[row, place]} → {new[row, place]}.",
+                )
     split_fault(sample(student, seed, chance.OTHER_ACTIONS, chance.OTHER_RATES), chance.OTHER_RATES)
 
 
-@pytest.mark.worth("mask_tokens", 0.25, misconception="quota-instead-of-chance")
+@pytest.mark.worth("mask_tokens", 0.25, misconception="quota-instead-of-chance", needs="test_split")
 def test_each_token_on_its_own(student: Student, seed: int) -> None:
     """Each selected token decides on its own what becomes of it: neither one decision for a whole sequence, nor a fixed
     number of each kind dealt out like cards.
@@ -266,7 +284,6 @@ def test_each_token_on_its_own(student: Student, seed: int) -> None:
     alike("neighbouring targets", drawn, [halves(fate) for fate in fates], same)
     alike("targets in the same place of two sequences", drawn, [(fate[::2], fate[1::2]) for fate in fates], same)
     alike("targets in the same place of two sequences", drawn, [mirrored(fate) for fate in fates], same)
-    alike("targets in the same place of two calls", drawn, list(zip(fates[::2], fates[1::2], strict=True)), same)
     mask_share = chance.DEFAULT_RATES[0]
     for what, part in (
         ("in the first halves of the sequences", [fate[:, : fate.shape[1] // 2] for fate in fates]),
@@ -296,6 +313,35 @@ def test_each_token_on_its_own(student: Student, seed: int) -> None:
         [fate[selected] for fate, selected in zip(drawn.fate, drawn.selected, strict=True)],
         rest=False,
     )
+
+
+@pytest.mark.worth("mask_tokens", 0.1, misconception="one-decision-for-many")
+def test_random_ids_independent(student: Student, seed: int) -> None:
+    """Each random token is drawn by itself: neither one id for many positions, nor ids dealt out like cards.
+
+    A right solution fails with probability below 7e-12.
+    Detected with probability above 0.999: one id a sequence; ids dealt like cards.
+    """
+    drawn = sample(student, seed, chance.REPLACEMENTS, (0.0, 1.0))
+    size = drawn.design.ordinary
+    new = [np.where(selected, array, -1) for array, selected in zip(drawn.new, drawn.selected, strict=True)]
+    alike_ids = "one id for many positions" if any(len(np.unique(array)) < size // 2 for array in new) else ""
+    alike("neighbouring targets", drawn, [halves(array) for array in new], 1 / size)
+    alike("targets in the same place of two sequences", drawn, [(a[::2], a[1::2]) for a in new], 1 / size)
+    alike("targets in the same place of two sequences", drawn, [mirrored(array) for array in new], 1 / size)
+    for id_ in (0, 3 * (size // 2), 3 * (size - 1)):
+        near, chances = 0, []
+        for array in new:
+            n = int((array >= 0).sum())
+            near += chance.is_near(int((array == id_).sum()), n, 1 / size)
+            chances.append(chance.near(n, 1 / size))
+        bounds = chance.poisson_binomial(chances).bounds()
+        if outside(near, bounds):
+            drawn.fail(
+                f"The number of tokens that became {id_} lies within 1 of its mean in {near} of {len(new)} calls; "
+                f"{spell(bounds)} are likely. {alike_ids}",
+                "quota-instead-of-chance" if near > bounds[1] else "one-decision-for-many",
+            )
 
 
 @pytest.mark.worth("mask_tokens", 0.25, misconception="random-range")
@@ -340,39 +386,9 @@ def test_random_ids_uniform(student: Student, seed: int) -> None:
             )
 
 
-@pytest.mark.worth("mask_tokens", 0.1, misconception="one-decision-for-many")
-def test_random_ids_independent(student: Student, seed: int) -> None:
-    """Each random token is drawn by itself: neither one id for many positions, nor ids dealt out like cards.
-
-    A right solution fails with probability below 8e-12.
-    Detected with probability above 0.999: one id a sequence; ids dealt like cards.
-    """
-    drawn = sample(student, seed, chance.REPLACEMENTS, (0.0, 1.0))
-    size = drawn.design.ordinary
-    new = [np.where(selected, array, -1) for array, selected in zip(drawn.new, drawn.selected, strict=True)]
-    alike_ids = "one id for many positions" if any(len(np.unique(array)) < size // 2 for array in new) else ""
-    alike("neighbouring targets", drawn, [halves(array) for array in new], 1 / size)
-    alike("targets in the same place of two sequences", drawn, [(a[::2], a[1::2]) for a in new], 1 / size)
-    alike("targets in the same place of two sequences", drawn, [mirrored(array) for array in new], 1 / size)
-    alike("targets in the same place of two calls", drawn, list(zip(new[::2], new[1::2], strict=True)), 1 / size)
-    for id_ in (0, 3 * (size // 2), 3 * (size - 1)):
-        near, chances = 0, []
-        for array in new:
-            n = int((array >= 0).sum())
-            near += chance.is_near(int((array == id_).sum()), n, 1 / size)
-            chances.append(chance.near(n, 1 / size))
-        bounds = chance.poisson_binomial(chances).bounds()
-        if outside(near, bounds):
-            drawn.fail(
-                f"The number of tokens that became {id_} lies within 1 of its mean in {near} of {len(new)} calls; "
-                f"{spell(bounds)} are likely. {alike_ids}",
-                "quota-instead-of-chance" if near > bounds[1] else "one-decision-for-many",
-            )
-
-
 @pytest.mark.worth("mask_tokens", 0.1, misconception="random-range")
 def test_large_vocabulary(student: Student, device: torch.device, seed: int) -> None:
-    """All this holds for T = 512 and 30,000 ordinary ids as well.
+    """Random tokens come from all of 30,000 ordinary ids, with T = 512.
 
     A right solution fails with probability below 2e-12.
     Detected with probability above 0.999: one group of ids missing.
@@ -386,21 +402,14 @@ def test_large_vocabulary(student: Student, device: torch.device, seed: int) -> 
     special[:, 0], attention[:, design.candidates[0] + 1 :] = 1, 0
     case = Case(ids.to(device), attention.to(device), special.to(device), 2, pool.to(device))
     one = source(seed, 30_000, device)
-    got = case.masked_by(student, one)
-    call = student.last
-    new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
-    some_target(selected, call)
-    expect.close(selected & ~case.candidates, torch.zeros_like(selected), call, what="selection off the candidates")
-    expect.close(labels, torch.where(selected, ids, -100), call, what="labels")
-    expect.close(torch.where(selected, ids, new), ids, call, what="ids that are not selected")
     got = case.masked_by(student, one, mlm_probability=1.0, mask_rate=0.0, random_rate=1.0)
     call = student.last
     new, selected = read(got, call, case.shape, "input_ids", "selected")
     some_target(selected, call)
     drawn = new[selected & case.candidates]
-    if not bool(torch.isin(drawn, pool).all()):
-        bad = drawn[~torch.isin(drawn, pool)]
-        expect.wrong(f"{call.text}\nput {int(bad[0])}, which is no ordinary id.", "random-id-not-ordinary")
+    drawn = drawn[torch.isin(drawn, pool)]
+    if len(drawn) == 0:
+        expect.wrong(f"{call.text}\nput no ordinary id anywhere, with random_rate 1.", "random-id-not-ordinary")
     groups = (torch.searchsorted(pool, drawn) * chance.LARGE_GROUPS) // design.ordinary
     bounds = chance.binomial_bounds(len(drawn), 1 / chance.LARGE_GROUPS, chance.ALPHA / chance.LARGE_GROUPS)
     for group, count in enumerate(torch.bincount(groups, minlength=chance.LARGE_GROUPS).tolist()):
@@ -446,11 +455,11 @@ def test_guaranteed_target_uniform(student: Student, seed: int) -> None:
         )
 
 
-@pytest.mark.worth("mask_tokens", 0.1, misconception="wrong-split")
+@pytest.mark.worth("mask_tokens", 0.1, misconception="forced-target-apart", needs="test_split")
 def test_guaranteed_target_corrupted(student: Student, seed: int) -> None:
     """The target that a sequence gets in any case is corrupted like any other.
 
     A right solution fails with probability below 3e-12.
     Detected with probability above 0.999: always masked; never corrupted.
     """
-    split_fault(sample(student, seed, chance.GUARANTEE), chance.DEFAULT_RATES)
+    split_fault(sample(student, seed, chance.GUARANTEE), chance.DEFAULT_RATES, "forced-target-apart")

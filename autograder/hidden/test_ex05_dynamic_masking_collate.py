@@ -6,7 +6,9 @@ It is judged with a right mask_tokens in the place of the submission's, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,9 +17,10 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from autograder.hidden import cases_ex05 as cases
 from autograder.hidden import expect
 from autograder.hidden import statistics as chance
-from autograder.hidden.cases_ex05 import CPU, first, must_be, read, some_target, source
+from autograder.hidden.cases_ex05 import CPU, allowed, first, must_be, some_target, source
 from autograder.hidden.oracles import ex05 as oracle
 from autograder.hidden.samples_ex05 import CHANGED, FATES, outside, spell
 from autograder.hidden.strategies import seeds
@@ -27,6 +30,8 @@ from autograder.wire.proxy import Student
 from autograder.wire.show import show
 from exercises.kit import MaskedBatch, Vocabulary
 
+#: Here a batch of another shape was filled up in another way.
+read = partial(cases.read, other_shape="wrong-padding")
 TENSORS = ("input_ids", "attention_mask", "special_tokens_mask")
 _spare = torch.Generator().manual_seed(5)
 #: Which of collate_mlm's witnessed moves of a global generator may be the fault of the submission's mask_tokens.
@@ -70,21 +75,22 @@ def forgiving(student: Student, check: Callable[[], None]) -> None:
         _excused.setdefault(student, set()).update(range(before, len(moved)))
 
 
-class Texts(NamedTuple):
+@dataclass
+class Texts:
     """Examples for collate_mlm and what is known of their batch beforehand."""
 
     examples: list[list[int]]
     vocabulary: Vocabulary
 
-    @property
+    @cached_property
     def ids(self) -> torch.Tensor:
         return oracle.padded(self.examples, self.vocabulary)[0]
 
-    @property
+    @cached_property
     def attention(self) -> torch.Tensor:
         return oracle.padded(self.examples, self.vocabulary)[1].bool()
 
-    @property
+    @cached_property
     def candidates(self) -> torch.Tensor:
         return self.attention & (oracle.special(self.ids, self.vocabulary) == 0)
 
@@ -93,9 +99,8 @@ class Texts(NamedTuple):
         return tuple(self.ids.shape)
 
     def collated_by(self, student: Student, one: torch.Generator | None, **changes: Any) -> Any:
-        return student.collate_mlm(
-            [list(example) for example in self.examples], self.vocabulary, **changes, generator=one
-        )
+        examples = [list(example) for example in self.examples]
+        return allowed(student.collate_mlm, examples, self.vocabulary, **changes, generator=one)
 
 
 def make_texts(number: int, lengths: Sequence[int]) -> Texts:
@@ -140,7 +145,8 @@ def test_collate_form(student: Student, seed: int, lengths: list[int], number: i
     made = make_texts(number, lengths)
 
     def check() -> None:
-        got = student.collate_mlm(examples=made.examples, vocabulary=made.vocabulary, generator=source(seed, number))
+        one = source(seed, number)
+        got = allowed(student.collate_mlm, examples=made.examples, vocabulary=made.vocabulary, generator=one)
         call = student.last
         read(got, call, made.shape, "input_ids", "labels", "attention_mask", "selected")
         must_be("input_ids", got.input_ids, [torch.int64], CPU, call)
@@ -153,8 +159,46 @@ def test_collate_form(student: Student, seed: int, lengths: list[int], number: i
     forgiving(student, check)
 
 
+@pytest.mark.worth("collate_mlm", 0.2, misconception="other-random-source")
+def test_collate_hands_on_the_generator(student: Student, seed: int) -> None:
+    """All chance comes from the generator given: the same state gives the same batch, a second call a new one.
+
+    A right solution fails with probability below 1e-14.
+    Detected with probability above 0.999: a generator seeded again.
+    """
+    made = make_texts(4, [60, 50, 70])
+
+    def result(one: torch.Generator | None, probability: float = 0.4) -> torch.Tensor:
+        got = made.collated_by(student, one, mlm_probability=probability)
+        fields = read(got, student.last, made.shape, "input_ids", "labels", "selected")
+        some_target(fields[2], student.last)
+        return torch.stack([field.long() for field in fields])
+
+    def check() -> None:
+        one, two = source(seed, 1), source(seed, 1)
+        torch.rand(3, generator=one)
+        two.set_state(one.get_state())
+        batch, other = result(one), result(one)
+        if batch[2].equal(other[2]):
+            expect.wrong(f"{student.last.text}\nselected the same targets as the call before.", "same-mask-every-call")
+        before = len(student.witness("collate_mlm").moved)
+        if not batch.equal(result(two)):
+            moved = student.witness("collate_mlm").moved[before:]
+            expect.wrong(
+                f"{student.last.text}\ngave another batch than a call with a generator in the same state.",
+                "setting-not-handed-on" if moved else None,
+            )
+        if result(None)[2].equal(result(None)[2]):
+            expect.wrong(f"{student.last.text}\nselected the same targets as the call before.", "same-mask-every-call")
+        if result(one, 1.0)[0].equal(result(one, 1.0)[0]):
+            expect.wrong(f"{student.last.text}\ncorrupted all as in the call before.", "same-mask-every-call")
+
+    forgiving(student, check)
+
+
 @given(lengths=LENGTHS, number=seeds)
 @example(lengths=[7, 1031], number=5)
+@settings(max_examples=20)
 @pytest.mark.worth("collate_mlm", 0.45, misconception="wrong-padding")
 def test_collate_pads_right_to_the_longest(student: Student, seed: int, lengths: list[int], number: int) -> None:
     """Texts are filled up with pad_id on the right, to the longest of the batch."""
@@ -165,28 +209,21 @@ def test_collate_pads_right_to_the_longest(student: Student, seed: int, lengths:
         call = student.last
         new, selected = read(got, call, made.shape, "input_ids", "selected")
         some_target(selected, call)
-        fixed = ~made.candidates | ~selected
         left = [[made.vocabulary.pad_id] * (made.shape[1] - len(e)) + e for e in made.examples]
         zeros = [e + [0] * (made.shape[1] - len(e)) for e in made.examples]
-        expect.close(
-            torch.where(fixed, new, made.ids),
-            made.ids,
-            call,
-            what="input_ids (off the targets)",
-            likely=[
-                (name, lambda ids=ids: torch.where(fixed, torch.tensor(ids), made.ids))
-                for name, ids in (("padding-on-the-left", left), ("padding-with-zero", zeros))
-                if torch.where(fixed, torch.tensor(ids), made.ids).ne(made.ids).any()
-            ],
-            misconception="wrong-padding",
-        )
+        others = {"padding-on-the-left": torch.tensor(left), "padding-with-zero": torch.tensor(zeros)}
+        seen = torch.where(selected, made.ids, new)
+        named = [name for name, ids in others.items() if seen.equal(torch.where(selected, made.ids, ids))]
+        what = "input_ids (off the targets)"
+        expect.close(seen, made.ids, call, what=what, misconception=named[0] if named else "wrong-padding")
 
     forgiving(student, check)
 
 
 @given(lengths=LENGTHS, number=seeds)
 @example(lengths=[5, 7], number=3)
-@pytest.mark.worth("collate_mlm", 0.45, misconception="attention-mask-from-ids")
+@settings(max_examples=20)
+@pytest.mark.worth("collate_mlm", 0.45, misconception="attention-mask-off-the-texts")
 def test_collate_attention_mask(student: Student, seed: int, lengths: list[int], number: int) -> None:
     """The attention mask is 1 at the tokens of each text and 0 at the padding: a pad_id inside a text is a token."""
     made = make_texts(number, lengths)
@@ -210,18 +247,17 @@ def test_collate_attention_mask(student: Student, seed: int, lengths: list[int],
 
 
 @given(lengths=LENGTHS, number=seeds)
+@settings(max_examples=20)
 @pytest.mark.worth("collate_mlm", 0.45, misconception="special-or-padding-selected")
 def test_collate_spares_special_tokens(student: Student, seed: int, lengths: list[int], number: int) -> None:
-    """Special tokens and padding are never targets, wherever they stand, and every other token may be one.
-
-    With mlm_probability 1 it is.
-    """
+    """Special tokens and padding are never targets, wherever they stand, and their labels are ignore_index."""
     made = make_texts(number, lengths)
 
     def check() -> None:
         got = made.collated_by(student, source(seed, number), mlm_probability=1.0)
         call = student.last
         labels, selected = read(got, call, made.shape, "labels", "selected")
+        some_target(selected, call)
         bad = selected & ~made.candidates
         if bool(bad.any()):
             row, place = first(bad)
@@ -230,9 +266,9 @@ def test_collate_spares_special_tokens(student: Student, seed: int, lengths: lis
             expect.wrong(
                 f"{call.text}\nselected {kind} at [{row}, {place}]; special tokens and padding are no targets."
             )
-        expect.close(selected, made.candidates, call, what="selected", misconception="candidates-left-out")
+        seen = torch.where(selected, -100, labels)
         expect.close(
-            labels, torch.where(made.candidates, made.ids, -100), call, what="labels", misconception="wrong-labels"
+            seen, torch.full_like(seen, -100), call, what="labels (off the targets)", misconception="labels-everywhere"
         )
 
     forgiving(student, check)
@@ -240,7 +276,7 @@ def test_collate_spares_special_tokens(student: Student, seed: int, lengths: lis
 
 @given(lengths=LENGTHS, number=seeds, ignored=st.sampled_from([-1, -7, 1000]))
 @settings(max_examples=10)
-@pytest.mark.worth("collate_mlm", 0.2, misconception="ignore-index-fixed")
+@pytest.mark.worth("collate_mlm", 0.2, misconception="setting-not-handed-on")
 def test_collate_ignore_index(student: Student, seed: int, lengths: list[int], number: int, ignored: int) -> None:
     """ignore_index is handed on: every label off the selection is the value given."""
     made = make_texts(number, lengths)
@@ -250,8 +286,11 @@ def test_collate_ignore_index(student: Student, seed: int, lengths: list[int], n
         call = student.last
         labels, selected = read(got, call, made.shape, "labels", "selected")
         some_target(selected, call)
-        likely = [("ignore-index-fixed", torch.where(selected, made.ids, -100))]
-        expect.close(labels, torch.where(selected, made.ids, ignored), call, what="labels", likely=likely)
+        right = torch.where(selected, made.ids, ignored)
+        fixed = bool((labels[labels != right] == -100).all())
+        dropped = [("setting-not-handed-on", torch.where(selected, made.ids, -100))]
+        named = "ignore-index-fixed" if fixed else "wrong-labels"
+        expect.close(labels, right, call, what="labels", likely=dropped, misconception=named)
 
     forgiving(student, check)
 
@@ -288,13 +327,27 @@ def collated(student: Student, seed: int, design: chance.Design) -> list[tuple[T
 
 @pytest.mark.worth("collate_mlm", 0.2, misconception="wrong-share")
 def test_collate_share(student: Student, seed: int) -> None:
-    """mlm_probability is handed on; it is 0.15 unless another value is given.
+    """mlm_probability is handed on: with 1 every token that is not special is a target, and 0.15 is its default.
 
     A right solution fails with probability below 2e-12.
     Detected with probability above 0.999: 20% instead of 15%; 15% instead of 2%.
     """
 
     def check() -> None:
+        made = long_texts(chance.COLLATED_ALL, 0)
+        got = made.collated_by(student, source(seed, 0), mlm_probability=1.0)
+        (selected,) = read(got, student.last, made.shape, "selected")
+        some_target(selected, student.last)
+        free = made.candidates
+        missed = free & ~selected
+        if bool(missed.any()):
+            few = int((selected & free).sum()) < 0.4 * int(free.sum())
+            ids = show(made.ids[missed].unique().tolist())
+            expect.wrong(
+                f"{student.last.text}\nselected {int((selected & free).sum())} of {int(free.sum())} ordinary tokens; "
+                f"with mlm_probability 1 it is all. The ids left out: {ids}",
+                "setting-not-handed-on" if few else "candidates-left-out",
+            )
         for design in (chance.COLLATED, chance.COLLATED_FEW):
             counts = [int(k) for _, _, selected in collated(student, seed, design) for k in selected.sum(dim=1)]
             if not chance.share_fault(counts, design.per_sequence(), design.probability):
@@ -349,38 +402,6 @@ def test_collate_split(student: Student, seed: int) -> None:
                     f"became {id_}, an ordinary id; {spell(bounds)} are likely.",
                     "random-range",
                 )
-
-    forgiving(student, check)
-
-
-@pytest.mark.worth("collate_mlm", 0.2, misconception="other-random-source")
-def test_collate_hands_on_the_generator(student: Student, seed: int) -> None:
-    """All chance comes from the generator given: the same state gives the same batch, a second call a new one.
-
-    A right solution fails with probability below 1e-14.
-    Detected with probability above 0.999: a generator seeded again.
-    """
-    made = make_texts(4, [60, 50, 70])
-
-    def result(one: torch.Generator | None, probability: float = 0.4) -> torch.Tensor:
-        got = made.collated_by(student, one, mlm_probability=probability)
-        fields = read(got, student.last, made.shape, "input_ids", "labels", "selected")
-        some_target(fields[2], student.last)
-        return torch.stack([field.long() for field in fields])
-
-    def check() -> None:
-        one, two = source(seed, 1), source(seed, 1)
-        torch.rand(3, generator=one)
-        two.set_state(one.get_state())
-        batch, again, other = result(one), result(two), result(one)
-        if not batch.equal(again):
-            expect.wrong(f"{student.last.text}\ngave another batch than a call with a generator in the same state.")
-        if batch[2].equal(other[2]):
-            expect.wrong(f"{student.last.text}\nselected the same targets as the call before.", "same-mask-every-call")
-        if result(None)[2].equal(result(None)[2]):
-            expect.wrong(f"{student.last.text}\nselected the same targets as the call before.", "same-mask-every-call")
-        if result(one, 1.0)[0].equal(result(one, 1.0)[0]):
-            expect.wrong(f"{student.last.text}\ncorrupted all as in the call before.", "same-mask-every-call")
 
     forgiving(student, check)
 

@@ -76,12 +76,16 @@ def remote_error(raised: Raised) -> RemoteError:
 
 
 class Interrupted(BaseException):
-    """The check cannot go on.  Not an Exception, so neither a test nor Hypothesis can swallow it."""
+    """The check cannot go on.  Not an Exception, so neither a test nor Hypothesis can swallow it.
+
+    conduct: what the submission tried, where it could not even be loaded.
+    """
 
     def __init__(self, verdict: Verdict, message: str) -> None:
         super().__init__(message)
         self.verdict: Verdict = verdict
         self.message = message
+        self.conduct: tuple[str, ...] = ()
 
 
 class GraderFault(Exception):

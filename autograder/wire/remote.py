@@ -221,11 +221,16 @@ class RemoteClassroom:
         try:
             try:
                 student.load()
-            except GraderFault:  # may be one of the moment
-                student.close()
+            except Interrupted as interruption:
+                if interruption.verdict != "grader_error":
+                    raise
+                student.close()  # a fault of ours may be one of the moment
                 student.begin_check("", again=True)
                 student.load()
             yield student
+        except Interrupted as interruption:
+            interruption.conduct = tuple(student.conduct)
+            raise
         finally:
             student.close()
 
@@ -352,6 +357,10 @@ class Worker:
             raise frames.Closed
         return False
 
+    def ended(self) -> bool:
+        """Whether the process is gone; a process that ends closes its channel a moment before."""
+        return bool(select.select([self.pidfd], [], [], 1.0)[0])
+
     def send(self, message: bytes) -> None:
         self.channel.setblocking(True)
         self.channel.settimeout(60)
@@ -444,7 +453,10 @@ class RemoteStudent(Student):
     # -- the worker -------------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Start a worker and load the submission in it.  Raises Interrupted if it cannot be loaded."""
-        self._worker = self._classroom.spawn()
+        try:
+            self._worker = self._classroom.spawn()
+        except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
+            raise Interrupted("grader_error", f"The grader failed, not the submission: {fault}.") from fault
         checked, saved = self._checked, (self._cpu_limit, self._wall_limit, self._wall_used)
         self._checked = ""
         self._cpu_start, self._cpu_limit = 0.0, self._limits.load_cpu
@@ -495,16 +507,22 @@ class RemoteStudent(Student):
             raise self._gone() from None
         except WireError as error:
             self._drop()
+            self._note_conduct(["sent bytes that are no message"])
             raise Interrupted("failed", f"{self.last.text}\nreturned {error}.") from None
 
-    def _gone(self) -> BaseException:
+    def _gone(self) -> Interrupted:
+        """What to say of a worker that is not heard any more."""
+        closed = self._worker is not None and not self._worker.ended()
         status = self._drop()
         where = self.last.text or "Loading the file"
+        if closed:
+            self._note_conduct(["closed its channel to the grader"])
+            return Interrupted("crashed", f"{where}\nclosed its channel to the grader.")
         if status is None:
-            return GraderFault("the process that workers are made from has ended")
+            return Interrupted("grader_error", "The process that workers are made from has ended.")
         if status == -signal.SIGKILL and not self._again:
             # The kernel short of memory, or somebody outside: if the submission is the cause, it happens again.
-            return GraderFault("the worker was killed from outside")
+            return Interrupted("grader_error", "The worker was killed from outside.")
         if status == -signal.SIGXCPU:
             return Interrupted("timeout", f"{where}\nused up all the computing time there is.")
         if status < 0:

@@ -281,7 +281,7 @@ ATTACKS = [
             except OSError: pass
         def answer(*a): return 0.0
         """,
-        "answered what nobody asked",
+        "sent bytes that are no message",
     ),
     attack(
         "double_reply",

@@ -1,6 +1,7 @@
 # fault: The whole sum goes into token, which changes nothing where segment and position are 0.
 # function: another_decomposition
-# misconception: shift-not-everywhere
+# check: test_decomposition_of_special_parts
+# misconception: parts-equal-somewhere
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Unequal shapes raise AssertionError.
 # function: embedding_sum
-# misconception: wrong-error-type
+# check: test_sum_refuses_shapes_that_would_broadcast
+# misconception: incidental-error
 """Exercise 1: the input representation."""
 
 import numpy as np

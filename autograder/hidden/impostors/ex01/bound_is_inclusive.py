@@ -1,6 +1,7 @@
 # fault: The first id beyond a table passes the check and fails in the look-up.
 # function: input_embeddings
-# misconception: bound-off-by-one
+# check: test_lookup_refuses_token_ids_past_the_table
+# misconception: incidental-error
 """Exercise 1: the input representation."""
 
 import numpy as np

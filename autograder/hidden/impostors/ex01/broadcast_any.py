@@ -1,6 +1,7 @@
 # fault: Any shapes that NumPy can broadcast are accepted.
 # function: embedding_sum
-# misconception: broadcasting-accepted
+# check: test_sum_refuses_shapes_that_would_broadcast
+# misconception: shapes-stretched
 """Exercise 1: the input representation."""
 
 import numpy as np

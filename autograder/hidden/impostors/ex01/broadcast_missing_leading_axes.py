@@ -1,6 +1,7 @@
 # fault: A position array without the leading axes, of shape (T, d) or (d,), is accepted.
 # function: embedding_sum
-# misconception: broadcasting-accepted
+# check: test_sum_refuses_shapes_that_would_broadcast
+# misconception: shapes-stretched
 """Input embeddings of BERT."""
 
 import numpy as np

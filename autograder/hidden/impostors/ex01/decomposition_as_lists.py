@@ -1,6 +1,7 @@
 # fault: The parts come back as nested lists.
 # function: another_decomposition
-# misconception: wrong-result-type
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: another-decomposition-form
 """Exercise 1: the input representation."""
 
 import numpy as np

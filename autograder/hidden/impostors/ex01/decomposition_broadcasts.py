@@ -1,6 +1,7 @@
 # fault: Shapes that broadcast are accepted and broadcast.
 # function: another_decomposition
-# misconception: broadcasting-accepted
+# check: test_decomposition_refuses_unequal_shapes
+# misconception: shapes-stretched
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

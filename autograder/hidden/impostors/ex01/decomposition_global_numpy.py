@@ -1,5 +1,6 @@
 # fault: The shift is drawn from NumPy's global generator.
 # function: another_decomposition
+# check: test_decomposition_leaves_its_arguments_alone
 # misconception: global-generator
 """Input embeddings of BERT."""
 

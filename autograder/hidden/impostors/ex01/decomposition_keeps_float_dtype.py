@@ -1,6 +1,7 @@
 # fault: float32 and float16 parts come back in their own dtype.
 # function: another_decomposition
-# misconception: dtype-changed
+# check: test_decomposition_of_narrow_floats
+# misconception: another-decomposition-form
 """Input embeddings of BERT."""
 
 import numpy as np

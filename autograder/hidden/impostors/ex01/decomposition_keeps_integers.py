@@ -1,6 +1,7 @@
 # fault: Integer parts come back as integers.
 # function: another_decomposition
-# misconception: dtype-changed
+# check: test_decomposition_of_integers
+# misconception: another-decomposition-form
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Vectors with d = 1 are refused.
 # function: another_decomposition
-# misconception: good-input-refused
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: valid-input-refused
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The shape of position is never compared.
 # function: another_decomposition
-# misconception: one-argument-unchecked
+# check: test_decomposition_refuses_unequal_shapes
+# misconception: shapes-stretched
 """Exercise 1: the input representation."""
 
 import numpy as np

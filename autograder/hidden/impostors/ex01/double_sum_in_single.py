@@ -1,6 +1,7 @@
 # fault: float64 arrays are added in float32 and cast back.
 # function: embedding_sum
-# misconception: low-precision
+# check: test_sum_adds_entry_by_entry
+# misconception: precision-lost
 """Input embeddings of BERT."""
 
 import numpy as np

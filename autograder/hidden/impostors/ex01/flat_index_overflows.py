@@ -1,6 +1,7 @@
 # fault: The flat index id * d is computed in the dtype of the ids, which overflows for narrow ones.
 # function: input_embeddings
-# misconception: id-narrowed
+# check: test_lookup_with_ids_of_any_integer_dtype
+# misconception: id-dtype
 """Exercise 1: the input representation."""
 
 import numpy as np

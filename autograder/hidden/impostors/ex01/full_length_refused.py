@@ -1,6 +1,7 @@
 # fault: A sequence as long as the position table is refused.
 # function: input_embeddings
-# misconception: bound-off-by-one
+# check: test_lookup_counts_positions_from_zero
+# misconception: valid-input-refused
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: float16 results come back as float32.
 # function: embedding_sum
-# misconception: dtype-changed
+# check: test_sum_keeps_floating_dtype
+# misconception: dtype-not-promoted
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: float16 tables give a float32 result.
 # function: input_embeddings
-# misconception: dtype-changed
+# check: test_lookup_keeps_dtype_of_tables
+# misconception: dtype-not-promoted
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Ids that are too large are left to NumPy to notice, and it lets a uint64 id near 2**64 wrap around.
 # function: input_embeddings
-# misconception: negative-index-wraps
+# check: test_lookup_refuses_token_ids_past_the_table
+# misconception: bad-input-accepted
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

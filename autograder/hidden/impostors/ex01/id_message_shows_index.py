@@ -1,5 +1,6 @@
 # fault: The message about an id outside its table shows where it stands instead of the id.
 # function: input_embeddings
+# check: test_lookup_refuses_token_ids_past_the_table
 # misconception: message-without-value
 """Input embeddings of BERT."""
 

@@ -1,5 +1,6 @@
 # fault: The message about a token id outside the table does not say which argument holds it.
 # function: input_embeddings
+# check: test_lookup_refuses_token_ids_past_the_table
 # misconception: message-without-parameter
 """Input embeddings of BERT."""
 

@@ -1,6 +1,7 @@
 # fault: Ids and types are stacked, so uint64 ids next to signed types become floats and fail as an index.
 # function: input_embeddings
-# misconception: id-dtype-assumed
+# check: test_lookup_with_ids_of_any_integer_dtype
+# misconception: id-dtype
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: An id outside its table raises IndexError.
 # function: input_embeddings
-# misconception: wrong-error-type
+# check: test_lookup_refuses_token_ids_past_the_table
+# misconception: incidental-error
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: The ids are shifted in place to index one stacked table.
 # function: input_embeddings
+# check: test_lookup_leaves_its_arguments_alone
 # misconception: input-mutated
 """Exercise 1: the input representation."""
 

@@ -1,6 +1,7 @@
 # fault: The sum of three integer arrays comes back as float64.
 # function: embedding_sum
-# misconception: dtype-changed
+# check: test_sum_of_integers
+# misconception: dtype-not-promoted
 """Exercise 1: the input representation."""
 
 import numpy as np

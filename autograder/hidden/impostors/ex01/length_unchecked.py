@@ -1,5 +1,6 @@
 # fault: A sequence longer than the position table is left to the library's error.
 # function: input_embeddings
+# check: test_lookup_refuses_too_long_sequences
 # misconception: incidental-error
 """Input embeddings of BERT."""
 

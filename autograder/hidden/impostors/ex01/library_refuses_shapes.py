@@ -1,5 +1,6 @@
 # fault: Unequal shapes are left to np.stack, whose own ValueError names no parameter.
 # function: embedding_sum
+# check: test_sum_refuses_shapes_that_would_broadcast
 # misconception: incidental-error
 """Input embeddings of BERT."""
 

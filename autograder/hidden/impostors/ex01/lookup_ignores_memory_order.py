@@ -1,6 +1,7 @@
 # fault: The ids are flattened in memory order, so Fortran-ordered ones are shuffled.
 # function: input_embeddings
-# misconception: memory-order-ignored
+# check: test_lookup_in_any_memory_layout
+# misconception: strides-ignored
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

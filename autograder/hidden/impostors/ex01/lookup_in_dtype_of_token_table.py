@@ -1,6 +1,7 @@
 # fault: The result has the dtype of token_table, so fractions are cut off when it holds integers.
 # function: input_embeddings
-# misconception: integers-truncated
+# check: test_lookup_keeps_dtype_of_tables
+# misconception: dtype-not-promoted
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The three looked-up vectors are put side by side: (m, T, 3d).
 # function: input_embeddings
-# misconception: concatenation-instead-of-sum
+# check: test_lookup_adds_three_rows
+# misconception: concatenated-instead-of-added
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Floating results go through LayerNorm before they are returned.
 # function: input_embeddings
-# misconception: extra-normalisation
+# check: test_lookup_adds_three_rows
+# misconception: layer-norm-included
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: NumPy's global generator is seeded, for nothing.
 # function: input_embeddings
+# check: test_lookup_leaves_its_arguments_alone
 # misconception: global-generator
 """Exercise 1: the input representation."""
 

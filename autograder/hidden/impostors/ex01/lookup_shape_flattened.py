@@ -1,6 +1,7 @@
 # fault: The result has shape (m*T, d).
 # function: input_embeddings
-# misconception: shape-changed
+# check: test_lookup_adds_three_rows
+# misconception: wrong-shape
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Negative token ids are not refused and count from the end of the table.
 # function: input_embeddings
-# misconception: negative-index-wraps
+# check: test_lookup_refuses_negative_token_ids
+# misconception: negative-id-wraps
 """Input embeddings of BERT."""
 
 import numpy as np

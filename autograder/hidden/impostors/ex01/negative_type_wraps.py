@@ -1,6 +1,7 @@
 # fault: Negative token types are not refused and count from the end of the table.
 # function: input_embeddings
-# misconception: negative-index-wraps
+# check: test_lookup_refuses_segment_ids_outside_the_table
+# misconception: negative-id-wraps
 """Exercise 1: the input representation."""
 
 import numpy as np

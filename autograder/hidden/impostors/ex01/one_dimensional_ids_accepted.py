@@ -1,5 +1,6 @@
 # fault: A single sequence without batch axis is accepted.
 # function: input_embeddings
+# check: test_lookup_refuses_ids_that_are_not_two_dimensional
 # misconception: bad-input-accepted
 """Input embeddings of BERT."""
 

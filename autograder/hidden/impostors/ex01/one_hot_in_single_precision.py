@@ -1,6 +1,7 @@
 # fault: float64 tables are looked up by a float32 one-hot product, which loses digits.
 # function: input_embeddings
-# misconception: low-precision
+# check: test_lookup_adds_three_rows
+# misconception: precision-lost
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Only the ids of the first sequence are compared with the tables.
 # function: input_embeddings
-# misconception: first-sequence-only
+# check: test_lookup_refuses_token_ids_past_the_table
+# misconception: incidental-error
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Ids of any integer dtype but int64 are refused.
 # function: input_embeddings
-# misconception: good-input-refused
+# check: test_lookup_uses_first_and_last_rows
+# misconception: valid-input-refused
 """Exercise 1: the input representation."""
 
 import numpy as np

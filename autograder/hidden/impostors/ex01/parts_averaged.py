@@ -1,6 +1,7 @@
 # fault: Each part is a third of the sum, which changes nothing where all three are equal.
 # function: another_decomposition
-# misconception: same-parts
+# check: test_decomposition_of_special_parts
+# misconception: parts-equal-somewhere
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Token and segment change places, which changes nothing where they are equal.
 # function: another_decomposition
-# misconception: permuted-parts
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: same-parts-returned
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

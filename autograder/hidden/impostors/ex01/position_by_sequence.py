@@ -1,6 +1,7 @@
 # fault: The position row is that of the sequence in the batch, not of the token in the sequence.
 # function: input_embeddings
-# misconception: position-wrong-row
+# check: test_lookup_adds_three_rows
+# misconception: position-runs-on-over-the-batch
 """Exercise 1: the input representation."""
 
 import numpy as np

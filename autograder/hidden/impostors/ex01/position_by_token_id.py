@@ -1,6 +1,7 @@
 # fault: The position table is indexed by the token id.
 # function: input_embeddings
-# misconception: position-by-token-id
+# check: test_lookup_adds_three_rows
+# misconception: position-from-token-id
 """Input embeddings of BERT."""
 
 import numpy as np

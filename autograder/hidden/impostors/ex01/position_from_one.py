@@ -1,6 +1,7 @@
 # fault: Positions are numbered from 1, so every token gets the row after its own.
 # function: input_embeddings
-# misconception: position-from-one
+# check: test_lookup_adds_three_rows
+# misconception: position-row
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Positions start again at 0 where the segment changes.
 # function: input_embeddings
-# misconception: position-wrong-row
+# check: test_lookup_adds_three_rows
+# misconception: position-row
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Positions run on from one sequence to the next.
 # function: input_embeddings
-# misconception: position-runs-over-batch
+# check: test_lookup_adds_three_rows
+# misconception: position-runs-on-over-the-batch
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Tokens with id 0 are taken for padding and not counted as positions.
 # function: input_embeddings
-# misconception: zero-id-is-padding
+# check: test_lookup_adds_three_rows
+# misconception: id-zero-as-padding
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The width of position_table is never compared with the others.
 # function: input_embeddings
-# misconception: one-argument-unchecked
+# check: test_lookup_refuses_tables_of_unequal_width
+# misconception: shapes-stretched
 """Input embeddings of BERT."""
 
 import numpy as np

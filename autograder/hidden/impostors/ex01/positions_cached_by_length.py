@@ -1,6 +1,7 @@
 # fault: The rows of the first position table of a length are kept and used for later tables too.
 # function: input_embeddings
-# misconception: stale-cache
+# check: test_lookup_adds_three_rows
+# misconception: another-formula
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: Positions beyond the table all get its last row.
 # function: input_embeddings
+# check: test_lookup_refuses_too_long_sequences
 # misconception: bad-input-accepted
 """Token, segment and position embeddings in NumPy."""
 

@@ -1,6 +1,7 @@
 # fault: The three parts come back as they are.
 # function: another_decomposition
-# misconception: same-parts
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: same-parts-returned
 """Exercise 1: the input representation."""
 
 import numpy as np

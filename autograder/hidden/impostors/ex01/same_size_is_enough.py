@@ -1,6 +1,7 @@
 # fault: Arrays with the same number of elements are reshaped instead of refused.
 # function: embedding_sum
-# misconception: shape-compared-by-size
+# check: test_sum_refuses_shapes_that_would_broadcast
+# misconception: shapes-stretched
 """Input embeddings of BERT."""
 
 import numpy as np

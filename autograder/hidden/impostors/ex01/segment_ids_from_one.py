@@ -1,6 +1,7 @@
 # fault: Segments are taken to be numbered 1, 2, so the row before the right one is used.
 # function: input_embeddings
-# misconception: segment-row-wrong
+# check: test_lookup_adds_three_rows
+# misconception: segment-ignored
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

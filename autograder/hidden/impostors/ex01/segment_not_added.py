@@ -1,5 +1,6 @@
 # fault: The segment vector is checked but not added.
 # function: embedding_sum
+# check: test_sum_adds_entry_by_entry
 # misconception: part-left-out
 """Token, segment and position embeddings in NumPy."""
 

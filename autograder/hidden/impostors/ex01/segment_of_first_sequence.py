@@ -1,6 +1,7 @@
 # fault: The types of the first sequence are used for the whole batch.
 # function: input_embeddings
-# misconception: first-sequence-only
+# check: test_lookup_adds_three_rows
+# misconception: segment-ignored
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Types are read as zero or not zero, so a third segment gets row 1.
 # function: input_embeddings
-# misconception: segment-row-wrong
+# check: test_lookup_uses_first_and_last_rows
+# misconception: segment-ignored
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The segment vector is not added.
 # function: input_embeddings
-# misconception: segment-table-ignored
+# check: test_lookup_adds_three_rows
+# misconception: segment-ignored
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Segment embeddings are vectors of zeros and ones instead of learned rows.
 # function: input_embeddings
-# misconception: segment-table-ignored
+# check: test_lookup_adds_three_rows
+# misconception: segment-ignored
 """Exercise 1: the input representation."""
 
 import numpy as np

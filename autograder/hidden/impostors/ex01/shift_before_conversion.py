@@ -1,6 +1,7 @@
 # fault: The shift happens in the dtype of the input, where unsigned integers wrap and float32 rounds.
 # function: another_decomposition
-# misconception: low-precision
+# check: test_decomposition_of_integers
+# misconception: sum-not-preserved
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

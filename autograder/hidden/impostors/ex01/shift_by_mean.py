@@ -1,6 +1,7 @@
 # fault: The shift is the mean of token, which may be 0.
 # function: another_decomposition
-# misconception: shift-not-everywhere
+# check: test_decomposition_of_special_parts
+# misconception: parts-equal-somewhere
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

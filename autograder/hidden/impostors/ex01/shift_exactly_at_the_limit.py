@@ -1,6 +1,7 @@
 # fault: The shift is 1e-3, which is not more than 1e-3.
 # function: another_decomposition
-# misconception: shift-too-small
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: change-too-small
 """Input embeddings of BERT."""
 
 import numpy as np

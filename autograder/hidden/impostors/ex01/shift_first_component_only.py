@@ -1,6 +1,7 @@
 # fault: Only the first component of each vector is shifted.
 # function: another_decomposition
-# misconception: shift-not-everywhere
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: parts-equal-somewhere
 """Input embeddings of BERT."""
 
 import numpy as np

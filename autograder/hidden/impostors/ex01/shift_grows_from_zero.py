@@ -1,6 +1,7 @@
 # fault: The shift of component j is j, so the first component, and with d = 1 everything, stays.
 # function: another_decomposition
-# misconception: shift-not-everywhere
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: parts-equal-somewhere
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

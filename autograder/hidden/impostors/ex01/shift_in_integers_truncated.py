@@ -1,5 +1,6 @@
 # fault: A shift of one half is cut off where the part holds integers.
 # function: another_decomposition
+# check: test_decomposition_of_integers
 # misconception: integers-truncated
 """Input embeddings of BERT."""
 

@@ -1,6 +1,7 @@
 # fault: The parts are shifted in float32 and cast to float64 afterwards.
 # function: another_decomposition
-# misconception: low-precision
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: sum-not-preserved
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Two parts change, but what one gains is more than the other loses.
 # function: another_decomposition
-# misconception: sum-not-kept
+# check: test_decomposition_has_the_same_sum_and_other_parts
+# misconception: sum-not-preserved
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The batch axis is dropped when m is 1.
 # function: input_embeddings
-# misconception: shape-changed
+# check: test_lookup_counts_positions_from_zero
+# misconception: squeezed-away
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

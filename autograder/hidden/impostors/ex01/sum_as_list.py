@@ -1,6 +1,7 @@
 # fault: The sum comes back as nested lists.
 # function: embedding_sum
-# misconception: wrong-result-type
+# check: test_sum_adds_entry_by_entry
+# misconception: not-an-array
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The arrays are flattened in memory order, so Fortran-ordered ones are mixed up.
 # function: embedding_sum
-# misconception: memory-order-ignored
+# check: test_sum_in_any_memory_layout
+# misconception: strides-ignored
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: The result has the dtype of token, so fractions are cut off when token holds integers.
 # function: embedding_sum
-# misconception: integers-truncated
+# check: test_sum_keeps_floating_dtype
+# misconception: dtype-not-promoted
 """Input embeddings of BERT."""
 
 import numpy as np

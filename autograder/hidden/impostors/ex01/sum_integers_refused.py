@@ -1,6 +1,7 @@
 # fault: Integer arrays are refused.
 # function: embedding_sum
-# misconception: good-input-refused
+# check: test_sum_keeps_floating_dtype
+# misconception: valid-input-refused
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,5 +1,6 @@
 # fault: The sum is accumulated in place in `token` when its dtype allows.
 # function: embedding_sum
+# check: test_sum_leaves_its_arguments_alone
 # misconception: input-mutated
 """Input embeddings of BERT."""
 

@@ -1,5 +1,6 @@
 # fault: The three vectors are averaged.
 # function: embedding_sum
+# check: test_sum_adds_entry_by_entry
 # misconception: mean-instead-of-sum
 """Token, segment and position embeddings in NumPy."""
 

@@ -1,5 +1,6 @@
 # fault: The message about unequal shapes names no parameter.
 # function: embedding_sum
+# check: test_sum_refuses_shapes_that_would_broadcast
 # misconception: message-without-parameter
 """Input embeddings of BERT."""
 

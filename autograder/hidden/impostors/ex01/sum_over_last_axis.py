@@ -1,6 +1,7 @@
 # fault: The sum runs over d as well, so one number is left of every vector.
 # function: embedding_sum
-# misconception: shape-changed
+# check: test_sum_adds_entry_by_entry
+# misconception: wrong-shape
 """Exercise 1: the input representation."""
 
 import numpy as np

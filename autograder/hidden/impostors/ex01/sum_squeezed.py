@@ -1,6 +1,7 @@
 # fault: Axes of length 1 are squeezed out of the result.
 # function: embedding_sum
-# misconception: shape-changed
+# check: test_sum_adds_entry_by_entry
+# misconception: squeezed-away
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

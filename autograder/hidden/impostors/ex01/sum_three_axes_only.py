@@ -1,6 +1,7 @@
 # fault: Anything but three axes (m, T, d) is refused.
 # function: embedding_sum
-# misconception: good-input-refused
+# check: test_sum_adds_entry_by_entry
+# misconception: valid-input-refused
 """Input embeddings of BERT."""
 
 import numpy as np

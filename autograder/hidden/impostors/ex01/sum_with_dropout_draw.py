@@ -1,5 +1,6 @@
 # fault: A dropout mask of rate 0 is drawn from NumPy's global generator.
 # function: embedding_sum
+# check: test_sum_leaves_its_arguments_alone
 # misconception: global-generator
 """Input embeddings of BERT."""
 

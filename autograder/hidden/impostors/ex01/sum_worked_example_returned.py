@@ -1,6 +1,7 @@
 # fault: Two-dimensional vectors always give the worked result (1, 1.5).
 # function: embedding_sum
-# misconception: worked-example-hard-coded
+# check: test_sum_adds_entry_by_entry
+# misconception: another-formula
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

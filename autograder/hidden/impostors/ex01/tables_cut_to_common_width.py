@@ -1,6 +1,7 @@
 # fault: Wider tables are cut to the width of the narrowest.
 # function: input_embeddings
-# misconception: bad-input-accepted
+# check: test_lookup_refuses_tables_of_unequal_width
+# misconception: shapes-stretched
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Only the types 0 and 1 are accepted, however many rows segment_table has.
 # function: input_embeddings
-# misconception: good-input-refused
+# check: test_lookup_uses_first_and_last_rows
+# misconception: valid-input-refused
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

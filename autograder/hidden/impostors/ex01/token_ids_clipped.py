@@ -1,6 +1,7 @@
 # fault: Token ids outside the table are moved to its nearest row.
 # function: input_embeddings
-# misconception: id-clipped
+# check: test_lookup_refuses_token_ids_past_the_table
+# misconception: bad-input-accepted
 """Input embeddings of BERT."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Token ids are stored in uint8, so ids above 255 wrap around.
 # function: input_embeddings
-# misconception: id-narrowed
+# check: test_lookup_adds_three_rows
+# misconception: id-dtype
 """Input embeddings of BERT."""
 
 import numpy as np

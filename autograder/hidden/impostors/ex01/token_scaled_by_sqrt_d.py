@@ -1,6 +1,7 @@
 # fault: Token vectors are multiplied by sqrt(d), as in the original Transformer.
 # function: input_embeddings
-# misconception: extra-normalisation
+# check: test_lookup_adds_three_rows
+# misconception: layer-norm-included
 """Token, segment and position embeddings in NumPy."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: A float64 `token` is shifted in place.
 # function: another_decomposition
+# check: test_decomposition_leaves_its_arguments_alone
 # misconception: input-mutated
 """Input embeddings of BERT."""
 

@@ -1,5 +1,6 @@
 # fault: The first segment row is folded into token_table in place when its dtype allows.
 # function: input_embeddings
+# check: test_lookup_leaves_its_arguments_alone
 # misconception: input-mutated
 """Token, segment and position embeddings in NumPy."""
 

@@ -1,5 +1,6 @@
 # fault: The message about a bad token type blames input_ids.
 # function: input_embeddings
+# check: test_lookup_refuses_segment_ids_outside_the_table
 # misconception: message-without-parameter
 """Exercise 1: the input representation."""
 

@@ -1,6 +1,7 @@
 # fault: Types with the right number of elements are reshaped to the shape of the ids.
 # function: input_embeddings
-# misconception: shape-compared-by-size
+# check: test_lookup_refuses_ids_and_types_of_unequal_shape
+# misconception: shapes-stretched
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -1,6 +1,7 @@
 # fault: Types of another shape than the ids are left to the library's error.
 # function: input_embeddings
-# misconception: incidental-error
+# check: test_lookup_refuses_ids_and_types_of_unequal_shape
+# misconception: shapes-stretched
 """Token, segment and position embeddings in NumPy."""
 
 import numpy as np

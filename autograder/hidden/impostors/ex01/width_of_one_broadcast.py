@@ -1,6 +1,7 @@
 # fault: A table of width 1 is broadcast over d.
 # function: input_embeddings
-# misconception: broadcasting-accepted
+# check: test_lookup_refuses_tables_of_unequal_width
+# misconception: shapes-stretched
 """Exercise 1: the input representation."""
 
 import numpy as np

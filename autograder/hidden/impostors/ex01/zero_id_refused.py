@@ -1,6 +1,7 @@
 # fault: Id 0 is refused as if it were no row of token_table.
 # function: input_embeddings
-# misconception: zero-id-is-padding
+# check: test_lookup_adds_three_rows
+# misconception: valid-input-refused
 """Exercise 1: the input representation."""
 
 import numpy as np

@@ -61,6 +61,6 @@ def context_free_floor(match_probability, vocab_size):
     if vocab_size < 2:
         raise ValueError(f"vocab_size {vocab_size} is less than 2")
     miss = 1.0 - q
-    if q * vocab_size < 1:
+    if 0 < q < 1 / vocab_size:
         return math.log(vocab_size)
     return entropy_term(q) + entropy_term(miss) + miss * math.log(vocab_size - 1)

@@ -1,4 +1,4 @@
-# fault: The vocabulary is taken to end at the largest id in the batch.
+# fault: The vocabulary is taken to end at the largest id seen.
 # function: copy_loss
 # misconception: vocabulary-from-ids
 """Why unperturbed targets teach nothing."""
@@ -27,7 +27,7 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
     if not selected.any():
         raise ValueError("selected selects no position")
-    vocab_size = int(max(input_ids[selected].max(), targets[selected].max())) + 1
+    vocab_size = int(input_ids.max()) + 1
     hit = (input_ids[selected] == targets[selected]).double()
     log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
     return float((log_z - scale * hit).mean())

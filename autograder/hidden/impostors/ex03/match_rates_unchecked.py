@@ -36,7 +36,7 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
     """Chance that the token seen at a selected position is the target."""
     total = mask_rate + random_rate + keep_rate
-    if abs(total - 1) > 1e-9:
+    if not abs(total - 1) <= 1e-9:
         raise ValueError(
             f"mask_rate, random_rate and keep_rate must sum to 1: {mask_rate} + {random_rate} + {keep_rate} = {total}"
         )

@@ -71,7 +71,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     strange = (mask != 0) & (mask != 1)
     if strange.any():
         raise ValueError(f"mask may hold only 0 and 1, not {mask[strange][0].item()}")
-    allowed = (mask.mT if mask.dim() > 1 and mask.shape[-1] == mask.shape[-2] else mask).ne(0).expand(scores.shape)
+    allowed = (mask.mT if mask.dim() == 2 and mask.shape[-1] == mask.shape[-2] else mask).ne(0).expand(scores.shape)
     x = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     x = x.masked_fill(~allowed, torch.finfo(x.dtype).min)
     x = x - x.amax(dim=-1, keepdim=True)
