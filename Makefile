@@ -45,4 +45,4 @@ judge: setup
 
 # Hostile submissions: none may earn a point, hurt another, or leave anything behind.
 attacks: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/attacks tests/test_sandbox.py
+	FAULT_ROUNDS=18 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/attacks tests/test_sandbox.py

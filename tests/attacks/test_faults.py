@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 PATHS = [str(ROOT / "examples" / "submissions" / name) for name in ("right", "stub", "mean_over_all_positions")]
 COMMAND = [sys.executable, "-m", "autograder", "grade", *PATHS, "-e", "2", "--format", "json"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-ROUNDS = 18  # of each kind: 54 in all
+#: Kills of each kind: a few in every test run, 54 in all by `make attacks`.
+ROUNDS = int(os.environ.get("FAULT_ROUNDS", "3"))
 
 
 def bare(output: str) -> list[str]:
@@ -94,7 +95,7 @@ def test_a_kill_at_any_moment_makes_no_verdict_wrong(
         while any(Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not [pid for pid in family if Path(f"/proc/{pid}").exists()], "a process outlived its grader"
-    assert hits >= ROUNDS // 3
+    assert hits >= max(1, ROUNDS // 3)
     assert bare(run().stdout) == expected
 
 
