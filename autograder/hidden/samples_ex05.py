@@ -165,15 +165,21 @@ def split_fault(drawn: Sample, rates: tuple[float, float], misconception: str | 
         )
 
 
-def alike(what: str, drawn: Sample, pairs: Sequence[tuple[np.ndarray, np.ndarray]], probability: float) -> None:
-    """Fail if two targets meet the same fate too often or too rarely; entries below 0 are no targets."""
+def alike(
+    what: str,
+    drawn: Sample,
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    probability: float,
+    did: str = "met the same fate",
+) -> None:
+    """Fail if two targets meet the same fate (`did`) too often or too rarely; entries below 0 are no targets."""
     one, other = (np.concatenate([np.ravel(pair[side]) for pair in pairs]) for side in (0, 1))
     valid = (one >= 0) & (other >= 0)
     count, n = int((one == other)[valid].sum()), int(valid.sum())
     bounds = chance.binomial_bounds(n, probability)
     if outside(count, bounds):
         drawn.fail(
-            f"Of {n} pairs of {what}, {count} met the same fate; {spell(bounds)} are likely if each decides alone.",
+            f"Of {n} pairs of {what}, {count} {did}; {spell(bounds)} are likely if each decides alone.",
             "one-decision-for-many" if count > bounds[1] else "quota-instead-of-chance",
         )
 

@@ -71,6 +71,8 @@ COLLATED_FEW = Design(4, 24, 134, (120, 128), 26, 0.02)
 COLLATED_ALL = Design(4, 24, 134, (120, 128), 26, 1.0)
 #: Equal sequences, and candidates in each, in one large batch at mlm_probability 0.5: no two masks are the same.
 MANY_ROWS = (200, 62)
+#: Equal sequences, and candidates in each, in one batch where hardly any draw succeeds.
+EQUAL_ROWS = (200, 6)
 #: Sequences and, at least, candidates in each, of the batch that is masked again and again.
 REPEATED = (3, 30)
 #: Calls on that batch: a small stock of masks shows.
@@ -414,13 +416,21 @@ def rates() -> dict[str, Rates]:
             {"one group of ids missing": _flagged(0, binomial_bounds(large, 1 / LARGE_GROUPS, ALPHA / LARGE_GROUPS))},
         ),
         "test_guaranteed_target_uniform": Rates(
-            2 * ALPHA,
+            3 * ALPHA,
             {
                 "always the first candidate": _flagged(GUARANTEE_SAME, forced),
                 "never the last candidate": binomial(GUARANTEE_SAME, g.probability).outside(forced[0], GUARANTEE_SAME),
                 "the same place in every sequence": _flagged(
                     5 * GUARANTEE_SAME // 2,
                     poisson_binomial([1 / c for c in range(2, 7)] * (GUARANTEE_SAME // 2)).bounds(),
+                ),
+                # Each pair where no draw succeeds shares its place.
+                "one draw for equal sequences": float(
+                    stats.binom.sf(
+                        total([overlap(EQUAL_ROWS[1], 1, 1)] * (EQUAL_ROWS[0] // 2)).bounds()[1],
+                        EQUAL_ROWS[0] // 2,
+                        (1 - g.probability) ** (2 * EQUAL_ROWS[1]),
+                    )
                 ),
             },
         ),

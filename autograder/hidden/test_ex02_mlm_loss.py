@@ -232,7 +232,12 @@ def likely_log_softmax(x: torch.Tensor) -> list[tuple[str, Any]]:
 
 
 def check_log_softmax(
-    student: Student, x: torch.Tensor, dtype: bool = True, diagnose: bool = True, otherwise: str | None = None
+    student: Student,
+    x: torch.Tensor,
+    dtype: bool = True,
+    diagnose: bool = True,
+    otherwise: str | None = None,
+    tolerance: float | None = None,
 ) -> None:
     """dtype: whether it counts.  diagnose: whether the result may be named after a usual misreading.
 
@@ -245,10 +250,10 @@ def check_log_softmax(
         return "keepdim-forgotten" if "must match the size" in raised.message else otherwise
 
     got, expected = answer(student.stable_log_softmax, x, otherwise=why_raised), oracle.log_softmax(x)
-    if expect.mismatch(got, expected, dtype=dtype) is not None:
+    if expect.mismatch(got, expected, dtype=dtype, tolerance=tolerance) is not None:
         named = unusual(got, expected) if diagnose else None
         likely = likely_log_softmax(x) if diagnose and named != "dtype-changed" else []
-        expect.close(got, expected, student.last, likely=likely, dtype=dtype, misconception=named)
+        expect.close(got, expected, student.last, likely=likely, dtype=dtype, misconception=named, tolerance=tolerance)
 
 
 def unusual(got: Any, expected: torch.Tensor) -> str | None:
@@ -360,7 +365,8 @@ def test_log_softmax_strides(student: Student, device: torch.device, seed: int) 
 @pytest.mark.worth("stable_log_softmax", 0.15, misconception="dtype-changed")
 def test_log_softmax_vocabulary(student: Student, device: torch.device, seed: int) -> None:
     """Vocabularies of BERT's size, 30,522 tokens, and of 70,001 tokens in float16 work like small ones."""
-    check_log_softmax(student, normal(seed, (2, 30_522), torch.float32, device, scale=5.0))
+    # 1e-4: adding up so many float32 numbers one by one is not wrong, and already off by 2e-5
+    check_log_softmax(student, normal(seed, (2, 30_522), torch.float32, device), diagnose=False, tolerance=1e-4)
     # float16 ends at 65,504: there the sum of the exponentials of this row has no place
     check_log_softmax(student, normal(seed, (70_001,), torch.float16, device, scale=0.01), dtype=False, diagnose=False)
 
@@ -888,7 +894,6 @@ def test_mlm_device(student: Student, device: torch.device, seed: int) -> None:
 @pytest.mark.worth("mlm_loss", 0.1)
 def test_mlm_leaves_its_arguments(student: Student, device: torch.device, seed: int) -> None:
     """Logits and labels are left as they were, and no random generator is touched."""
-    for dtype in (torch.float32, torch.float64):
-        check_loss(student, *make_batch(seed, 3, 5, 7, device, dtype))
-        check_loss(student, *make_batch(seed, 3, 5, 7, device, dtype, ignore_index=-1), -1)
+    check_loss(student, *make_batch(seed, 3, 5, 7, device))
+    check_loss(student, *make_batch(seed, 3, 5, 7, device, ignore_index=-1), -1)
     expect.unchanged(student, "mlm_loss")

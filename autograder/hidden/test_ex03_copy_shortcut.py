@@ -93,9 +93,19 @@ def check_logits(
     expected = oracle.copy_logits(input_ids, vocab_size, scale)
     got = answer(student.copy_logits, input_ids, vocab_size, scale, otherwise=otherwise)
     seen = oracle.copy_logits(input_ids, vocab_size, 1.0)
-    around = torch.maximum(seen.roll(1, dims=1), seen.roll(-1, dims=1))
     if isinstance(got, torch.Tensor) and got.shape != expected.shape:
         otherwise = named_shape(tuple(got.shape), tuple(expected.shape))
+    elif (
+        isinstance(got, torch.Tensor)
+        and got.dtype == expected.dtype
+        and torch.equal(got.to(seen.device)[seen > 0], expected[seen > 0])
+    ):
+        others = got[seen == 0]
+        in_the_sequence = seen.amax(dim=1, keepdim=True).expand_as(seen) > 0
+        if others.numel() and (others == others[0]).all() and others[0] != 0:
+            otherwise = "scores-misplaced"
+        elif (others != 0).any() and in_the_sequence[(got != 0) & (seen == 0)].all():
+            otherwise = "uses-context"
     expect.close(
         got,
         expected,
@@ -108,7 +118,6 @@ def check_logits(
             ("scores-misplaced", (1 - seen) * scale),
             ("scores-misplaced", (2 * seen - 1) * scale),
             ("scores-misplaced", (seen - 1) * scale),
-            ("scores-misplaced", torch.where(seen > 0, scale, -math.inf)),
             ("scores-misplaced", lambda: expected.roll(1, dims=2)),
             ("scores-misplaced", lambda: expected.roll(-1, dims=2)),
             ("probabilities-for-scores", lambda: torch.softmax(expected, dim=-1)),
@@ -116,8 +125,6 @@ def check_logits(
             ("one-sequence-only", lambda: expected[:1].expand_as(expected)),
             ("uses-context", lambda: expected.roll(1, dims=1)),
             ("uses-context", lambda: expected.roll(-1, dims=1)),
-            ("uses-context", lambda: expected.amax(dim=1, keepdim=True).expand_as(expected)),
-            ("uses-context", lambda: torch.maximum(seen, around) * scale),
             ("edge-id-skipped", lambda: expected * (input_ids != 0).unsqueeze(-1)),
             ("edge-id-skipped", lambda: expected * (input_ids != vocab_size - 1).unsqueeze(-1)),
         ],
@@ -390,19 +397,29 @@ def batch(seed: int, shape: tuple[int, int], vocab_size: int, device: torch.devi
     return input_ids, torch.where(same, input_ids, other), selected
 
 
+#: Mistakes that other checks bring out: on equally many positions a sequence, or at small scales, they change nothing.
+HARMLESS_HERE = {
+    "sequence-means-averaged",
+    "empty-sequence-counted",
+    "vocabulary-from-ids",
+    "scale-left-out",
+    "log-of-underflow",
+}
+
+
 def telling_batch(seed: int, shape: tuple[int, int], vocab_size: int, scale: float, device: torch.device) -> Batch:
-    """A batch on which no two of the usual mistakes give the same loss, as far as there is one."""
+    """A batch on which usual mistakes of different kinds give different losses, and other ones than the right one."""
+    parts = batch(seed, shape, vocab_size, device, 0.7)
     for draw in range(seed, seed + 1000):
-        parts = batch(draw, shape, vocab_size, device)
-        values: dict[float, str] = {oracle.copy_loss(*parts, vocab_size, scale): "right"}
+        parts = batch(draw, shape, vocab_size, device, 0.7)
+        losses = [("right", oracle.copy_loss(*parts, vocab_size, scale))]
         for name, value in likely_losses(*parts, vocab_size, scale):
             loss = value() if callable(value) else value
-            near = [other for known, other in values.items() if loss is not None and abs(known - loss) < 1e-4]
-            same = name == "scale-left-out" or (name == "log-of-underflow" and near == ["right"])
-            if loss is not None and not set(near) <= {name} and not same:
+            near = {other for other, known in losses if loss is not None and abs(known - loss) < 1e-4} - {name}
+            if near - {"right"} or (near and name not in HARMLESS_HERE):
                 break
             if loss is not None and not near:
-                values[loss] = name
+                losses.append((name, loss))
         else:
             break
     return parts
@@ -411,7 +428,7 @@ def telling_batch(seed: int, shape: tuple[int, int], vocab_size: int, scale: flo
 @pytest.mark.worth("copy_loss", 0.75, misconception="another-formula")
 def test_loss_is_mean_nll_of_the_rule(student: Student, device: torch.device, seed: int) -> None:
     """The loss is the mean, in nats, of ln(e^scale + V - 1), less scale where the target is the token that is seen."""
-    check_loss(student, *telling_batch(seed, (3, 5), 7, 2.5, device), 7, 2.5)
+    check_loss(student, *telling_batch(seed, (2, 10), 7, 2.5, device), 7, 2.5)
     one = torch.tensor([[1]], device=device)
     check_loss(student, one, one.clone(), one == 1, 5, math.log(4.0))
     check_loss(student, one, one + 1, one == 1, 5, math.log(4.0))

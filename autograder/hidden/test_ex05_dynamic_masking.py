@@ -61,16 +61,18 @@ def test_probability_one_selects_every_candidate(
     call = student.last
     selected, new = read(got, call, case.shape, "selected", "input_ids")
     free, special = case.candidates, case.special_tokens_mask.cpu() == 1
+    if bool(selected.all()) and not bool(free.all()):
+        expect.wrong(f"{call.text}\nselected every position.", "special-or-padding-selected")
     missed = free & ~selected
     if not bool(missed.any()):
         return
     row, place = first(missed)
+    few = int(free.sum()) > 12 and int((selected & free).sum()) < 0.4 * int(free.sum())
     if selected.equal(case.attention_mask.cpu().bool() & special):
         named = "special-mask-polarity"
-    elif selected.equal(new != case.ids) or selected.equal(new == case.mask_token_id):
+    elif not few and (selected.equal(new != case.ids) or selected.equal(new == case.mask_token_id)):
         named = "targets-by-change"
     else:
-        few = int(free.sum()) > 12 and int((selected & free).sum()) < 0.4 * int(free.sum())
         named = "wrong-share" if few else "candidates-left-out"
     expect.wrong(
         f"{call.text}\nselected {int((selected & free).sum())} of {int(free.sum())} candidates, not the one at "
@@ -104,13 +106,13 @@ def test_only_candidates_are_selected(
 
 
 def dtype_matters(student: Student, case: Case, seed: int) -> bool:
-    """Whether special tokens and padding are spared as soon as both masks are bool."""
+    """Whether special tokens and padding are always selected, but spared as soon as both masks are bool."""
     masks = (case.attention_mask.bool(), case.special_tokens_mask.bool())
-    if masks[0].dtype == case.attention_mask.dtype and masks[1].dtype == case.special_tokens_mask.dtype:
-        return False
-    as_bool = case.with_tensors([case.input_ids, *masks])
-    got = as_bool.masked_by(student, source(seed, 0, case.input_ids.device), mlm_probability=1.0)
-    return read(got, student.last, case.shape, "selected")[0].equal(case.candidates)
+    right = []
+    for same in (case, case.with_tensors([case.input_ids, *masks])):
+        got = same.masked_by(student, source(seed, 0, case.input_ids.device), mlm_probability=1.0)
+        right.append(read(got, student.last, case.shape, "selected")[0].equal(case.candidates))
+    return right == [False, True]
 
 
 @pytest.mark.worth("mask_tokens", 0.35, misconception="sequence-without-target")
@@ -131,24 +133,6 @@ def test_every_sequence_has_a_target(student: Student, device: torch.device, see
                 f"{call.text}\nselected nothing in sequence {row}, which has {int(case.candidates[row].sum())} "
                 f"candidates ({int(missing.sum())} of {case.shape[0]} sequences came out so)."
             )
-
-
-@pytest.mark.worth("mask_tokens", 0.15, misconception="empty-sequence-touched")
-def test_sequence_without_candidates(student: Student, device: torch.device, seed: int) -> None:
-    """A sequence without candidates comes back untouched: no target, the same ids, only ignore_index as labels."""
-    for number, probability in enumerate((0.02, 0.15, 1.0)):
-        case = sparse_case(number + 7, 6, device)
-        got = case.masked_by(student, source(seed, number, device), mlm_probability=probability, mask_rate=0.9)
-        call = student.last
-        new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
-        some_target(selected, call)
-        for row in (~case.candidates.any(dim=1)).nonzero()[:, 0].tolist():
-            if bool(selected[row].any()) or not new[row].equal(case.ids[row]) or bool((labels[row] != -100).any()):
-                expect.wrong(
-                    f"{call.text}\nSequence {row} has no candidate, but came back with\n"
-                    f"input_ids {show(new[row])} (were {show(case.ids[row])})\nlabels {show(labels[row])}\n"
-                    f"selected {show(selected[row])}"
-                )
 
 
 # -- What comes back ---------------------------------------------------------------------------------------------------
@@ -223,6 +207,24 @@ def test_ignore_index_is_the_argument(
     expect.close(selected | ~alike, torch.ones_like(alike), call, what=what, misconception="targets-by-change")
 
 
+@pytest.mark.worth("mask_tokens", 0.15, misconception="empty-sequence-touched")
+def test_sequence_without_candidates(student: Student, device: torch.device, seed: int) -> None:
+    """A sequence without candidates comes back untouched: no target, the same ids, only ignore_index as labels."""
+    for number, probability in enumerate((0.02, 0.15, 1.0)):
+        case = sparse_case(number + 7, 6, device)
+        got = case.masked_by(student, source(seed, number, device), mlm_probability=probability, mask_rate=0.9)
+        call = student.last
+        new, labels, selected = read(got, call, case.shape, "input_ids", "labels", "selected")
+        some_target(selected, call)
+        for row in (~case.candidates.any(dim=1)).nonzero()[:, 0].tolist():
+            if bool(selected[row].any()) or not new[row].equal(case.ids[row]) or bool((labels[row] != -100).any()):
+                expect.wrong(
+                    f"{call.text}\nSequence {row} has no candidate, but came back with\n"
+                    f"input_ids {show(new[row])} (were {show(case.ids[row])})\nlabels {show(labels[row])}\n"
+                    f"selected {show(selected[row])}"
+                )
+
+
 @given(shape=SHAPES, number=seeds, rates=st.sampled_from([(0.8, 0.1), (0.1, 0.8), (0.5, 0.5)]))
 @pytest.mark.worth("mask_tokens", 0.25, misconception="unselected-changed")
 def test_other_tokens_stay(
@@ -278,15 +280,20 @@ def test_random_tokens_are_ordinary(student: Student, device: torch.device, seed
         some_target(selected, call)
         bad = selected & ~torch.isin(new, pool)
         if mask_rate > 0:
-            bad &= new != case.mask_token_id
+            bad &= (new != case.mask_token_id) & (new != case.ids)
         if bool(bad.any()):
             row, place = first(bad)
-            other_fate = int(new[row, place]) in {case.mask_token_id, int(case.ids[row, place])}
+            value, other_fates = int(new[row, place]), {case.mask_token_id, int(case.ids[row, place])}
+            rounded = {*pool.float().long().tolist(), *pool.to(torch.int16).long().tolist()}
             expect.wrong(
-                f"{call.text}\nput {new[row, place]} at [{row}, {place}], where {case.ids[row, place]} was; with "
+                f"{call.text}\nput {value} at [{row}, {place}], where {case.ids[row, place]} was; with "
                 f"mask_rate {mask_rate:g} and random_rate {1 - mask_rate:g}, expected an id of {show(pool)}"
                 f"{f' or {case.mask_token_id}' if mask_rate else ''}.",
-                "wrong-split" if other_fate else "random-id-not-ordinary",
+                "wrong-split"
+                if value in other_fates
+                else "ids-lose-precision"
+                if value in rounded
+                else "random-id-not-ordinary",
             )
 
 

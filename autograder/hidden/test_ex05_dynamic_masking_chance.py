@@ -143,8 +143,7 @@ def test_sequences_independent(student: Student, seed: int) -> None:
                 "same-mask-in-all-sequences",
             )
     rows, n = chance.MANY_ROWS
-    ids = torch.full((rows, n), 3)
-    case = Case(ids, torch.ones_like(ids), torch.zeros_like(ids), 4, spread_ids(41))
+    case = equal_sequences(rows, n)
     got = case.masked_by(student, source(seed, rows), mlm_probability=0.5)
     (chosen,) = read(got, student.last, case.shape, "selected")
     some_target(chosen, student.last)
@@ -154,6 +153,12 @@ def test_sequences_independent(student: Student, seed: int) -> None:
             f"{student.last.text}\nOf {rows} equal sequences only {different} have different masks; by chance all do.",
             "same-mask-in-all-sequences",
         )
+
+
+def equal_sequences(rows: int, length: int) -> Case:
+    """One and the same token everywhere, all of them candidates."""
+    ids = torch.full((rows, length), 3)
+    return Case(ids, torch.ones_like(ids), torch.zeros_like(ids), 4, spread_ids(41))
 
 
 @pytest.mark.worth("mask_tokens", 0.15, misconception="position-bias")
@@ -326,9 +331,21 @@ def test_random_ids_independent(student: Student, seed: int) -> None:
     size = drawn.design.ordinary
     new = [np.where(selected, array, -1) for array, selected in zip(drawn.new, drawn.selected, strict=True)]
     alike_ids = "one id for many positions" if any(len(np.unique(array)) < size // 2 for array in new) else ""
-    alike("neighbouring targets", drawn, [halves(array) for array in new], 1 / size)
-    alike("targets in the same place of two sequences", drawn, [(a[::2], a[1::2]) for a in new], 1 / size)
-    alike("targets in the same place of two sequences", drawn, [mirrored(array) for array in new], 1 / size)
+    alike("neighbouring targets", drawn, [halves(array) for array in new], 1 / size, "became the same id")
+    alike(
+        "targets in the same place of two sequences",
+        drawn,
+        [(a[::2], a[1::2]) for a in new],
+        1 / size,
+        "became the same id",
+    )
+    alike(
+        "targets in the same place of two sequences",
+        drawn,
+        [mirrored(array) for array in new],
+        1 / size,
+        "became the same id",
+    )
     for id_ in (0, 3 * (size // 2), 3 * (size - 1)):
         near, chances = 0, []
         for array in new:
@@ -425,9 +442,9 @@ def test_large_vocabulary(student: Student, device: torch.device, seed: int) -> 
 def test_guaranteed_target_uniform(student: Student, seed: int) -> None:
     """The target that a sequence gets in any case is uniform among its candidates, and independent of other sequences'.
 
-    A right solution fails with probability below 3e-12.
+    A right solution fails with probability below 4e-12.
     Detected with probability above 0.999: always the first candidate; never the last candidate; the same place in every
-    sequence.
+    sequence; one draw for equal sequences.
     """
     drawn = sample(student, seed, chance.GUARANTEE)
     both, overlaps = 0, []
@@ -450,6 +467,20 @@ def test_guaranteed_target_uniform(student: Student, seed: int) -> None:
     if outside(both, bounds):
         drawn.fail(
             f"In {len(overlaps)} pairs of sequences the targets stand in the same place {both} times; "
+            f"{spell(bounds)} are likely.",
+            "same-mask-in-all-sequences",
+        )
+    rows, n = chance.EQUAL_ROWS
+    case = equal_sequences(rows, n)
+    got = case.masked_by(student, source(seed, rows), mlm_probability=chance.GUARANTEE.probability)
+    call = student.last
+    chosen = read(got, call, case.shape, "selected")[0].numpy()
+    both = int((chosen[::2] & chosen[1::2]).sum())
+    pairs = zip(chosen[::2].sum(axis=1), chosen[1::2].sum(axis=1), strict=True)
+    bounds = chance.total(chance.overlap(n, int(one), int(other)) for one, other in pairs).bounds()
+    if outside(both, bounds):
+        expect.wrong(
+            f"{call.text}\nIn {rows // 2} pairs of equal sequences the targets stand in the same place {both} times; "
             f"{spell(bounds)} are likely.",
             "same-mask-in-all-sequences",
         )

@@ -1,5 +1,6 @@
 # fault: A q above 1 is not refused.
 # function: context_free_floor
+# check: test_floor_refuses_chances_outside_the_unit_interval
 # misconception: bad-input-accepted
 """Why unperturbed targets teach nothing."""
 

@@ -1,6 +1,7 @@
 # fault: The floor comes back as a tensor.
 # function: context_free_floor
-# misconception: wrong-result-type
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: not-a-number
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The loss at scale 1 is returned instead of the infimum.
 # function: context_free_floor
+# check: test_floor_is_entropy_plus_the_spread_of_misses
 # misconception: infimum-missed
 """A rule that copies the token it sees."""
 

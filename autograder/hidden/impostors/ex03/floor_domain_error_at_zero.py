@@ -1,6 +1,7 @@
 # fault: q = 0 ends in the math module's domain error.
 # function: context_free_floor
-# misconception: incidental-error
+# check: test_floor_at_certainty
+# misconception: nan-at-the-ends
 """A rule that copies the token it sees."""
 
 import math

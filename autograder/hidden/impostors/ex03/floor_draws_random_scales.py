@@ -1,5 +1,6 @@
 # fault: One number is drawn from torch's global generator to start a search that is not made.
 # function: context_free_floor
+# check: test_floor_draws_nothing
 # misconception: global-generator
 """Exercise 3: the copy shortcut."""
 

@@ -1,6 +1,7 @@
 # fault: 1e-5 is added inside the logarithms.
 # function: context_free_floor
-# misconception: low-precision
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: approximated
 """A rule that copies the token it sees."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The floor is in bits.
 # function: context_free_floor
-# misconception: base-two
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: log-base
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The uniform guess among the other tokens is left out.
 # function: context_free_floor
-# misconception: floor-term-missing
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: others-left-out
 """Exercise 3: the copy shortcut."""
 
 import math

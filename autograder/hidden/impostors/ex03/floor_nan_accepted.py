@@ -1,5 +1,6 @@
 # fault: NaN passes, because it is neither below 0 nor above 1.
 # function: context_free_floor
+# check: test_floor_refuses_nan
 # misconception: nan-accepted
 """Exercise 3: the copy shortcut."""
 

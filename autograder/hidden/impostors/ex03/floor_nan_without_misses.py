@@ -1,6 +1,7 @@
 # fault: The floor is NaN at q = 1, where 0 ln 0 is computed.
 # function: context_free_floor
-# misconception: zero-log-zero
+# check: test_floor_at_certainty
+# misconception: nan-at-the-ends
 """Exercise 3: the copy shortcut."""
 
 import math

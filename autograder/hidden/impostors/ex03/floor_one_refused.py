@@ -1,6 +1,7 @@
 # fault: q = 1 is refused.
 # function: context_free_floor
-# misconception: bound-exclusive
+# check: test_floor_at_certainty
+# misconception: valid-input-refused
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: V = 1 ends in the math module's domain error.
 # function: context_free_floor
+# check: test_floor_refuses_vocabularies_of_less_than_two
 # misconception: incidental-error
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: Negative scales are left out, so the floor is ln V where q is below 1/V.
 # function: context_free_floor
-# misconception: scale-taken-positive
+# check: test_floor_below_chance
+# misconception: only-scales-from-zero
 """Exercise 3: the copy shortcut."""
 
 import math

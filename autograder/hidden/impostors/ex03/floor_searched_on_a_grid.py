@@ -1,6 +1,7 @@
 # fault: The infimum is sought on a grid of scales from -20 to 20.
 # function: context_free_floor
-# misconception: infimum-missed
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: approximated
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,5 +1,6 @@
-# fault: The infimum is sought between the scales -10 and 10, too small for a large vocabulary.
+# fault: The infimum is sought among scales up to 10, too small for a large vocabulary.
 # function: context_free_floor
+# check: test_floor_is_entropy_plus_the_spread_of_misses
 # misconception: infimum-missed
 """Why unperturbed targets teach nothing."""
 
@@ -65,7 +66,7 @@ def context_free_floor(match_probability, vocab_size):
 
     if q == 0.0 or q == 1.0:
         return miss * math.log(vocab_size - 1)
-    low, high = -10.0, 10.0
+    low, high = -60.0, 10.0
     for _ in range(200):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         if expected_loss(left) < expected_loss(right):

@@ -1,6 +1,7 @@
 # fault: The entropy is subtracted.
 # function: context_free_floor
-# misconception: wrong-sign
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: entropy-left-out
 """Why unperturbed targets teach nothing."""
 
 import math

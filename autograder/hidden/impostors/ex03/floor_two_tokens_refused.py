@@ -1,6 +1,7 @@
 # fault: V = 2 is refused.
 # function: context_free_floor
-# misconception: bound-off-by-one
+# check: test_floor_with_two_tokens
+# misconception: valid-input-refused
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The vocabulary is not checked when q is 1.
 # function: context_free_floor
+# check: test_floor_refuses_vocabularies_of_less_than_two
 # misconception: bad-input-accepted
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: ln V stands where ln(V - 1) belongs.
 # function: context_free_floor
-# misconception: v-for-v-minus-one
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: others-miscounted
 """Why unperturbed targets teach nothing."""
 
 import math

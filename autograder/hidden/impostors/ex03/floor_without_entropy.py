@@ -1,6 +1,7 @@
 # fault: The entropy of hit or miss is left out.
 # function: context_free_floor
-# misconception: floor-term-missing
+# check: test_floor_is_entropy_plus_the_spread_of_misses
+# misconception: entropy-left-out
 """A rule that copies the token it sees."""
 
 import math

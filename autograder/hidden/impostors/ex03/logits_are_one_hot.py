@@ -1,6 +1,7 @@
 # fault: The score is always 1.
 # function: copy_logits
-# misconception: scale-ignored
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: scale-left-out
 """A rule that copies the token it sees."""
 
 import math

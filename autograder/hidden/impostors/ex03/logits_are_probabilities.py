@@ -1,6 +1,7 @@
 # fault: Softmax probabilities come back instead of scores.
 # function: copy_logits
-# misconception: logits-and-probabilities
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: probabilities-for-scores
 """Why unperturbed targets teach nothing."""
 
 import math

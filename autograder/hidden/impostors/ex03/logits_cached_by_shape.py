@@ -1,6 +1,7 @@
 # fault: The result is cached by shape, so other ids of the same shape get the old logits.
 # function: copy_logits
-# misconception: stale-cache
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: stale-result
 """Exercise 3: the copy shortcut."""
 
 import math

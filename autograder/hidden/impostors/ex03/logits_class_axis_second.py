@@ -1,6 +1,7 @@
 # fault: The result has shape (m, V, T).
 # function: copy_logits
-# misconception: shape-changed
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: shape-of-scores
 """Why unperturbed targets teach nothing."""
 
 import math

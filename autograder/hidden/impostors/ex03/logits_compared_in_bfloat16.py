@@ -1,5 +1,6 @@
 # fault: Ids are compared in bfloat16, where large ones that differ are the same number.
 # function: copy_logits
+# check: test_logits_at_realistic_size
 # misconception: ids-lose-precision
 """Exercise 3: the copy shortcut."""
 

@@ -1,5 +1,6 @@
 # fault: The logits are float64.
 # function: copy_logits
+# check: test_logits_put_scale_on_the_token_seen
 # misconception: dtype-changed
 """Exercise 3: the copy shortcut."""
 

@@ -1,5 +1,6 @@
 # fault: An integer scale gives int64 logits.
 # function: copy_logits
+# check: test_logits_at_any_scale
 # misconception: dtype-changed
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: The id V is not refused and gives a row of zeros.
 # function: copy_logits
-# misconception: bound-off-by-one
+# check: test_logits_refuse_ids_past_the_vocabulary
+# misconception: bad-input-accepted
 """A rule that copies the token it sees."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The ids are shifted in place to index the flattened logits.
 # function: copy_logits
+# check: test_logits_leave_the_ids_alone
 # misconception: input-mutated
 """Why unperturbed targets teach nothing."""
 

@@ -1,6 +1,7 @@
 # fault: The score is on every token but the one seen.
 # function: copy_logits
-# misconception: wrong-score
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: scores-misplaced
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The message about an id outside the vocabulary does not show it.
 # function: copy_logits
+# check: test_logits_refuse_ids_past_the_vocabulary
 # misconception: message-without-value
 """A rule that copies the token it sees."""
 

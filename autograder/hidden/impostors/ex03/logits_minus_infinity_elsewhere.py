@@ -1,6 +1,7 @@
 # fault: The other tokens get minus infinity instead of 0.
 # function: copy_logits
-# misconception: wrong-score
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: scores-misplaced
 """Why unperturbed targets teach nothing."""
 
 import math

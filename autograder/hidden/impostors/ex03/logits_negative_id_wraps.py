@@ -1,6 +1,7 @@
 # fault: Negative ids are not refused and count from the end of the vocabulary.
 # function: copy_logits
-# misconception: negative-index-wraps
+# check: test_logits_refuse_negative_ids
+# misconception: negative-id-wraps
 """A rule that copies the token it sees."""
 
 import math

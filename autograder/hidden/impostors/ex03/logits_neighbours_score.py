@@ -1,5 +1,6 @@
 # fault: The tokens left and right of a position get half the score there.
 # function: copy_logits
+# check: test_logits_put_scale_on_the_token_seen
 # misconception: uses-context
 """Exercise 3: the copy shortcut."""
 

@@ -1,6 +1,7 @@
 # fault: The ids of the first sequence are used for the whole batch.
 # function: copy_logits
-# misconception: first-sequence-only
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: one-sequence-only
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The score goes to the token before, as in a left-to-right model.
 # function: copy_logits
+# check: test_logits_put_scale_on_the_token_seen
 # misconception: uses-context
 """Exercise 3: the copy shortcut."""
 

@@ -1,6 +1,7 @@
 # fault: The logits are made on the default device instead of that of the ids.
 # function: copy_logits
-# misconception: device-ignored
+# check: test_logits_on_device_of_ids
+# misconception: wrong-device
 """Exercise 3: the copy shortcut."""
 
 import math

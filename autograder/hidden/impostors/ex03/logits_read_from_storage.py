@@ -1,6 +1,7 @@
 # fault: The ids are read in the order of memory, wrong for transposed, strided or expanded ones.
 # function: copy_logits
-# misconception: memory-order-ignored
+# check: test_logits_in_any_memory_layout
+# misconception: strides-ignored
 """A rule that copies the token it sees."""
 
 import math

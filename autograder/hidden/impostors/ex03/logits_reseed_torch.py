@@ -1,5 +1,6 @@
 # fault: The global generator of torch is seeded, for nothing.
 # function: copy_logits
+# check: test_logits_leave_the_ids_alone
 # misconception: global-generator
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: Axes of length 1 are dropped from the result.
 # function: copy_logits
-# misconception: shape-changed
+# check: test_logits_of_small_batches
+# misconception: squeezed-away
 """A rule that copies the token it sees."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Ids outside the vocabulary are left to the error of one_hot.
 # function: copy_logits
+# check: test_logits_refuse_ids_past_the_vocabulary
 # misconception: incidental-error
 """Exercise 3: the copy shortcut."""
 

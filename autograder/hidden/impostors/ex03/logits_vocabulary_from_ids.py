@@ -1,5 +1,6 @@
 # fault: The last axis is as long as the largest id asks for, not V.
 # function: copy_logits
+# check: test_logits_of_small_batches
 # misconception: vocabulary-from-ids
 """Why unperturbed targets teach nothing."""
 

@@ -1,6 +1,7 @@
 # fault: Positions with id 0 are taken for padding and get no score.
 # function: copy_logits
-# misconception: zero-id-is-padding
+# check: test_logits_put_scale_on_the_token_seen
+# misconception: edge-id-skipped
 """A rule that copies the token it sees."""
 
 import math

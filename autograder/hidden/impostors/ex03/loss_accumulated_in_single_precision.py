@@ -1,6 +1,7 @@
 # fault: The losses are added one by one in float32.
 # function: copy_loss
-# misconception: low-precision
+# check: test_loss_at_realistic_size
+# misconception: approximated
 """Why unperturbed targets teach nothing."""
 
 import math

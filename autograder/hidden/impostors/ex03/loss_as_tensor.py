@@ -1,6 +1,7 @@
 # fault: The loss comes back as a tensor.
 # function: copy_loss
-# misconception: wrong-result-type
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: not-a-number
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The rule looks at the targets instead of the ids, so it always hits.
 # function: copy_loss
-# misconception: rule-reads-targets
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: copies-the-target
 """Exercise 3: the copy shortcut."""
 
 import math

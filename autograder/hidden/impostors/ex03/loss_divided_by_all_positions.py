@@ -1,6 +1,7 @@
 # fault: The sum over selected positions is divided by m*T.
 # function: copy_loss
-# misconception: unselected-averaged
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: selection-ignored
 """Why unperturbed targets teach nothing."""
 
 import math

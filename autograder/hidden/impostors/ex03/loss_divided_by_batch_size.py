@@ -1,6 +1,7 @@
 # fault: The sum is divided by the number of sequences.
 # function: copy_loss
-# misconception: wrong-denominator
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: divided-by-sequences
 """A rule that copies the token it sees."""
 
 import math

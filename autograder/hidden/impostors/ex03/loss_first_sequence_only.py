@@ -1,6 +1,7 @@
 # fault: Only the first sequence with a selected position is looked at.
 # function: copy_loss
-# misconception: first-sequence-only
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: one-sequence-only
 """Exercise 3: the copy shortcut."""
 
 import math

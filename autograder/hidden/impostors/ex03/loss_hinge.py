@@ -1,6 +1,7 @@
 # fault: A hit costs 0 and a miss costs the scale, which is right for large scales only.
 # function: copy_loss
-# misconception: partition-forgotten
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: not-normalised
 """Exercise 3: the copy shortcut."""
 
 import math

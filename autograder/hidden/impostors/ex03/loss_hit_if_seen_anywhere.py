@@ -1,5 +1,6 @@
 # fault: A target counts as hit if it is seen anywhere in its sequence.
 # function: copy_loss
+# check: test_loss_is_mean_nll_of_the_rule
 # misconception: uses-context
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: The loss is in bits.
 # function: copy_loss
-# misconception: base-two
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: log-base
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The logits are kept in float16.
 # function: copy_loss
-# misconception: low-precision
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: approximated
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The share of misses is returned instead of the loss.
 # function: copy_loss
-# misconception: accuracy-for-loss
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: errors-counted
 """Why unperturbed targets teach nothing."""
 
 import math

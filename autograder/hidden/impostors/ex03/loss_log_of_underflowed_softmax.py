@@ -1,6 +1,7 @@
 # fault: The log of the softmax is taken, infinite where the probability underflows to 0.
 # function: copy_loss
-# misconception: underflow
+# check: test_loss_at_large_scale
+# misconception: log-of-underflow
 """Why unperturbed targets teach nothing."""
 
 import math

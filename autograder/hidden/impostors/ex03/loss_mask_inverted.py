@@ -1,6 +1,7 @@
 # fault: The positions that are not selected are averaged, when there are any.
 # function: copy_loss
-# misconception: mask-inverted
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: selection-inverted
 """A rule that copies the token it sees."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The mask is narrowed to the misses in place.
 # function: copy_loss
+# check: test_loss_leaves_its_arguments_alone
 # misconception: input-mutated
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: The mask is cast to integers and picks rows 0 and 1 again and again.
 # function: copy_loss
-# misconception: mask-used-as-index
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: integer-mask-as-index
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The means of the sequences are averaged, those without a selected position left out.
 # function: copy_loss
-# misconception: mean-of-sequence-means
+# check: test_loss_averages_over_selected_positions_of_the_batch
+# misconception: sequence-means-averaged
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: exp(scale) is taken as it is, which overflows to NaN above 709.
 # function: copy_loss
-# misconception: overflow
+# check: test_loss_at_large_scale
+# misconception: exp-overflow
 """A rule that copies the token it sees."""
 
 import math

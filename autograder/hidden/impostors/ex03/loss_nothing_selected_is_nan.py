@@ -1,6 +1,7 @@
 # fault: The loss is NaN when nothing is selected.
 # function: copy_loss
-# misconception: nan-for-nothing
+# check: test_loss_refuses_empty_selection
+# misconception: no-target-accepted
 """Why unperturbed targets teach nothing."""
 
 import math

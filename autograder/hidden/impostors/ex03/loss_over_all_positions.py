@@ -1,6 +1,7 @@
 # fault: The mean runs over all positions, selected or not.
 # function: copy_loss
-# misconception: unselected-averaged
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: selection-ignored
 """A rule that copies the token it sees."""
 
 import math

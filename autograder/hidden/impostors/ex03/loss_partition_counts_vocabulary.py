@@ -1,6 +1,7 @@
 # fault: V tokens with score 0 are counted next to the one seen.
 # function: copy_loss
-# misconception: v-for-v-minus-one
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: others-miscounted
 """A rule that copies the token it sees."""
 
 import math

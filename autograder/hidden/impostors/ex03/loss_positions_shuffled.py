@@ -1,5 +1,6 @@
 # fault: The order of the positions is shuffled by NumPy's global generator.
 # function: copy_loss
+# check: test_loss_leaves_its_arguments_alone
 # misconception: global-generator
 """Exercise 3: the copy shortcut."""
 

@@ -1,6 +1,7 @@
 # fault: The scale is limited to 700, so that exp does not overflow.
 # function: copy_loss
-# misconception: scale-clipped
+# check: test_loss_at_large_scale
+# misconception: scale-left-out
 """A rule that copies the token it sees."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: A scale of 0 is taken for missing and replaced by 1.
 # function: copy_loss
-# misconception: zero-is-falsy
+# check: test_loss_without_scale_is_log_of_vocabulary
+# misconception: scale-left-out
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,5 +1,6 @@
-# fault: The scores of the targets are made on the default device instead of that of the ids.
+# fault: The scores are made on the default device instead of that of the ids.
 # function: copy_loss
+# check: test_loss_on_device_of_ids
 # misconception: wrong-device
 """Exercise 3: the copy shortcut."""
 
@@ -24,8 +25,7 @@ def copy_loss(input_ids, targets, selected, vocab_size, scale):
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}, input_ids has {tuple(input_ids.shape)}")
     if not selected.any():
         raise ValueError("selected selects no position")
-    score = torch.zeros(input_ids.shape, dtype=torch.float64)
-    score[input_ids == targets] = scale
+    score = (input_ids == targets) * torch.full(input_ids.shape, scale, dtype=torch.float64)
     log_z = scale + math.log1p((vocab_size - 1) * math.exp(-scale))
     return float((log_z - score)[selected].mean())
 

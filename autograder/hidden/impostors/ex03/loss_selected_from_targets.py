@@ -1,6 +1,7 @@
 # fault: Positions count as selected if their target is not -100, whatever selected says.
 # function: copy_loss
-# misconception: selection-by-ignore-index
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: selection-ignored
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: A mask of shape (T,) is used for every sequence.
 # function: copy_loss
-# misconception: broadcasting-accepted
+# check: test_loss_refuses_unequal_shapes
+# misconception: shapes-stretched
 """A rule that copies the token it sees."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: Tensors of unequal length are cut to the shortest.
 # function: copy_loss
-# misconception: bad-input-accepted
+# check: test_loss_refuses_unequal_shapes
+# misconception: shapes-stretched
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The losses are added, not averaged.
 # function: copy_loss
-# misconception: wrong-denominator
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: losses-summed
 """Why unperturbed targets teach nothing."""
 
 import math

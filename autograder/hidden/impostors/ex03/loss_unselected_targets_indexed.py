@@ -1,6 +1,7 @@
 # fault: Targets are looked up at all positions, so -100 at an unselected one fails.
 # function: copy_loss
-# misconception: incidental-error
+# check: test_loss_ignores_targets_at_unselected_positions
+# misconception: reads-unselected-targets
 """A rule that copies the token it sees."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: A target outside the vocabulary is refused at unselected positions too.
 # function: copy_loss
-# misconception: good-input-refused
+# check: test_loss_ignores_targets_at_unselected_positions
+# misconception: reads-unselected-targets
 """Why unperturbed targets teach nothing."""
 
 import math

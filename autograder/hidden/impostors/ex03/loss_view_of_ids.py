@@ -1,6 +1,7 @@
 # fault: The tensors are flattened with view, which fails where they are not contiguous.
 # function: copy_loss
-# misconception: memory-order-ignored
+# check: test_loss_in_any_memory_layout
+# misconception: strides-ignored
 """A rule that copies the token it sees."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: The vocabulary is taken to end at the largest id seen.
 # function: copy_loss
+# check: test_loss_is_mean_nll_of_the_rule
 # misconception: vocabulary-from-ids
 """Why unperturbed targets teach nothing."""
 

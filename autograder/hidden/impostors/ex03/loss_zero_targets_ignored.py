@@ -1,6 +1,7 @@
 # fault: Selected positions whose target is 0 are dropped.
 # function: copy_loss
-# misconception: zero-id-is-padding
+# check: test_loss_is_mean_nll_of_the_rule
+# misconception: edge-id-skipped
 """A rule that copies the token it sees."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: A kept token is taken never to match.
 # function: match_probability
-# misconception: keep-share-forgotten
+# check: test_match_is_kept_or_drawn_again
+# misconception: kept-share-forgotten
 """A rule that copies the token it sees."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: [MASK] is counted like a random token.
 # function: match_probability
-# misconception: mask-can-match
+# check: test_match_is_kept_or_drawn_again
+# misconception: masks-counted-as-matches
 """A rule that copies the token it sees."""
 
 import math

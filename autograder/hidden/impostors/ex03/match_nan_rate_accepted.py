@@ -1,5 +1,6 @@
 # fault: NaN passes, because it is neither below 0 nor above 1.
 # function: match_probability
+# check: test_match_refuses_nan
 # misconception: nan-accepted
 """A rule that copies the token it sees."""
 

@@ -1,5 +1,6 @@
 # fault: With n_ordinary = 0 the random share is left out instead of refused.
 # function: match_probability
+# check: test_match_refuses_empty_vocabulary
 # misconception: bad-input-accepted
 """Exercise 3: the copy shortcut."""
 

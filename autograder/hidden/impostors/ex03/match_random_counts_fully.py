@@ -1,6 +1,7 @@
 # fault: Every random token counts as the original.
 # function: match_probability
-# misconception: random-share-wrong
+# check: test_match_is_kept_or_drawn_again
+# misconception: every-unmasked-token-matches
 """Why unperturbed targets teach nothing."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The random token is drawn from the n - 1 others and one of them taken for the original.
 # function: match_probability
-# misconception: random-share-wrong
+# check: test_match_is_kept_or_drawn_again
+# misconception: random-draw-miscounted
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The random share is taken of what is left after masking.
 # function: match_probability
-# misconception: conditional-rates
+# check: test_match_is_kept_or_drawn_again
+# misconception: random-share-of-the-rest
 """Why unperturbed targets teach nothing."""
 
 import math

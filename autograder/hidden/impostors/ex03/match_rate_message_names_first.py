@@ -1,5 +1,6 @@
 # fault: The message about a rate outside [0, 1] always blames mask_rate.
 # function: match_probability
+# check: test_match_refuses_rates_outside_the_unit_interval
 # misconception: message-without-parameter
 """Exercise 3: the copy shortcut."""
 

@@ -1,6 +1,7 @@
 # fault: A rate of exactly 1 is refused.
 # function: match_probability
-# misconception: bound-exclusive
+# check: test_match_at_the_ends
+# misconception: valid-input-refused
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,6 +1,7 @@
 # fault: The rates 0.1 and 0.1 of the paper are used whatever is given.
 # function: match_probability
-# misconception: rates-hard-coded
+# check: test_match_is_kept_or_drawn_again
+# misconception: rates-fixed
 """Exercise 3: the copy shortcut."""
 
 import math

@@ -1,5 +1,6 @@
 # fault: Only the sum of the rates is checked, so -0.5 and 1.5 are accepted.
 # function: match_probability
+# check: test_match_refuses_rates_outside_the_unit_interval
 # misconception: bad-input-accepted
 """Exercise 3: the copy shortcut."""
 

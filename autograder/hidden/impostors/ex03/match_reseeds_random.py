@@ -1,5 +1,6 @@
 # fault: The global generator of the module random is seeded, for nothing.
 # function: match_probability
+# check: test_match_draws_nothing
 # misconception: global-generator
 """Why unperturbed targets teach nothing."""
 

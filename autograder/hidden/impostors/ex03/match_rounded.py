@@ -1,6 +1,7 @@
 # fault: The probability is rounded to four decimals.
 # function: match_probability
-# misconception: low-precision
+# check: test_match_is_kept_or_drawn_again
+# misconception: approximated
 """Why unperturbed targets teach nothing."""
 
 import math

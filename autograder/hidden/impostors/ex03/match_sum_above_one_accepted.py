@@ -1,6 +1,7 @@
 # fault: Rates that sum to more than 1 are accepted.
 # function: match_probability
-# misconception: sum-checked-on-one-side
+# check: test_match_refuses_rates_that_do_not_sum_to_one
+# misconception: bad-input-accepted
 """Exercise 3: the copy shortcut."""
 
 import math

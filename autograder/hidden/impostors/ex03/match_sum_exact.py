@@ -1,6 +1,7 @@
 # fault: The sum must be exactly 1, so 0.7 + 0.2 + 0.1 is refused.
 # function: match_probability
-# misconception: tolerance-too-narrow
+# check: test_match_accepts_rounding_in_the_sum
+# misconception: rates-compared-exactly
 """Exercise 3: the copy shortcut."""
 
 import math

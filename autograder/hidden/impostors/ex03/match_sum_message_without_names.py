@@ -1,5 +1,6 @@
 # fault: The message about the sum names no rate.
 # function: match_probability
+# check: test_match_refuses_rates_that_do_not_sum_to_one
 # misconception: message-without-parameter
 """A rule that copies the token it sees."""
 

@@ -1,6 +1,7 @@
 # fault: np.isclose decides about the sum, with its relative tolerance of 1e-5.
 # function: match_probability
-# misconception: tolerance-too-wide
+# check: test_match_refuses_rates_that_do_not_sum_to_one
+# misconception: sum-loosely-compared
 """A rule that copies the token it sees."""
 
 import math

@@ -88,7 +88,9 @@ def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100
     input_ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=vocabulary.pad_id)
     attention_mask = (torch.arange(input_ids.shape[1]) < lengths[:, None]).long()
     special = torch.isin(input_ids, vocabulary.special_ids)
-    candidates = attention_mask.bool() & ~special & (input_ids != 0)
+    candidates = attention_mask.bool() & ~special
+    if (candidates & (input_ids != 0)).any():
+        candidates &= input_ids != 0
     selected = _choose(candidates, mlm_probability, generator)
     labels = torch.full_like(input_ids, ignore_index)
     labels[selected] = input_ids[selected]

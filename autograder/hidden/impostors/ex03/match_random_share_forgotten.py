@@ -1,7 +1,8 @@
-# fault: A negative q is not refused.
-# function: context_free_floor
-# misconception: bad-input-accepted
-"""A rule that copies the token it sees."""
+# fault: A random token is taken never to be the original.
+# function: match_probability
+# check: test_match_is_kept_or_drawn_again
+# misconception: random-share-forgotten
+"""Exercise 3: the copy shortcut."""
 
 import math
 
@@ -10,25 +11,27 @@ import torch.nn.functional as F
 
 
 def copy_logits(input_ids, vocab_size, scale):
-    """The copy rule as logits, written into a tensor of zeros."""
-    for value in input_ids.reshape(-1).tolist():
-        if not 0 <= value < vocab_size:
-            raise ValueError(f"input_ids: the id {value} is not in a vocabulary of {vocab_size}")
-    logits = torch.zeros(*input_ids.shape, vocab_size, dtype=torch.float32, device=input_ids.device)
-    return logits.scatter_(-1, input_ids.unsqueeze(-1), float(scale))
+    """Score `scale` on the token that is seen, 0 on all others: (m, T, V), float32."""
+    outside = input_ids[(input_ids < 0) | (input_ids >= vocab_size)]
+    if outside.numel():
+        raise ValueError(f"input_ids holds {outside[0].item()}, outside [0, {vocab_size})")
+    return F.one_hot(input_ids, vocab_size).to(torch.float32) * scale
 
 
 def copy_loss(input_ids, targets, selected, vocab_size, scale):
-    """Cross-entropy of the copy rule over the selected positions of the whole batch."""
-    if targets.shape != input_ids.shape or selected.shape != input_ids.shape:
+    """Mean over the selected positions of log Z minus the target's score, in double."""
+    if not input_ids.shape == targets.shape == selected.shape:
         raise ValueError(
-            f"input_ids, targets and selected need one shape, got {tuple(input_ids.shape)}, "
-            f"{tuple(targets.shape)} and {tuple(selected.shape)}"
+            f"shapes differ: input_ids {tuple(input_ids.shape)}, targets {tuple(targets.shape)}, "
+            f"selected {tuple(selected.shape)}"
         )
-    if int(selected.sum()) == 0:
-        raise ValueError("selected has no position that is True")
-    logits = F.one_hot(input_ids[selected], vocab_size).double() * scale
-    return F.cross_entropy(logits, targets[selected]).item()
+    count = int(selected.sum())
+    if count == 0:
+        raise ValueError("nothing is selected: selected is False everywhere")
+    hits = int(((input_ids == targets) & selected).sum())
+    nll_hit = math.log1p((vocab_size - 1) * math.exp(-scale))
+    nll_miss = scale + nll_hit
+    return (hits * nll_hit + (count - hits) * nll_miss) / count
 
 
 def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
@@ -43,13 +46,13 @@ def match_probability(mask_rate, random_rate, keep_rate, n_ordinary):
         )
     if n_ordinary < 1:
         raise ValueError(f"n_ordinary must be at least 1, got {n_ordinary}")
-    return keep_rate + random_rate / n_ordinary
+    return keep_rate
 
 
 def context_free_floor(match_probability, vocab_size):
     """Least expected loss of the copy rule over all scales: H(q) + (1 - q) ln(V - 1)."""
     q = match_probability
-    if not q <= 1:
+    if not 0 <= q <= 1:
         raise ValueError(f"match_probability must lie in [0, 1], got {q}")
     if vocab_size < 2:
         raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")

@@ -1,7 +1,7 @@
-# fault: Examples longer than 512 are cut.
-# function: collate_mlm
-# misconception: truncates
-"""Exercise 5: masking for a masked language model."""
+# fault: torch's global generator is seeded from the one given and then used.
+# function: mask_tokens
+# misconception: global-generator
+"""Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch
 
@@ -21,7 +21,7 @@ def mask_tokens(
     ignore_index=-100,
     generator=None,
 ):
-    """Select and corrupt row by row: a count rounded up or down at random, at least 1, places by a shuffle."""
+    """Select and corrupt candidates: independent draws, one forced target where there would be none."""
     for name, tensor in (
         ("input_ids", input_ids),
         ("attention_mask", attention_mask),
@@ -45,38 +45,34 @@ def mask_tokens(
         raise ValueError(f"mask_rate {mask_rate} and random_rate {random_rate} sum to more than 1")
     if random_rate > 0 and len(ordinary_ids) == 0:
         raise ValueError(f"ordinary_ids is empty, but random_rate is {random_rate}")
-    candidates = (attention_mask == 1) & (special_tokens_mask == 0)
+    candidates = attention_mask.bool() & ~special_tokens_mask.bool()
     if not candidates.any():
         raise ValueError("attention_mask and special_tokens_mask leave no candidate in the whole batch")
-    device = input_ids.device
+    shape, device = input_ids.shape, input_ids.device
+    if generator is not None:
+        torch.manual_seed(int(torch.randint(2**31, (), generator=generator, device=device)))
+        generator = None
+
+    # Which candidates become targets.
+    noise = torch.rand(shape, generator=generator, device=device)
+    selected = candidates & (noise < mlm_probability)
+    # A row with candidates but no target gets one of them, each with the same chance.
+    lottery = torch.rand(shape, generator=generator, device=device).masked_fill(~candidates, -1.0)
+    winner = torch.zeros_like(selected).scatter_(1, lottery.argmax(dim=1, keepdim=True), True)
+    empty = ~selected.any(dim=1, keepdim=True)
+    selected = selected | (winner & candidates & empty)
+
+    # What becomes of the targets: one draw decides, cut at mask_rate and mask_rate + random_rate.
+    action = torch.rand(shape, generator=generator, device=device)
+    masked = selected & (action < mask_rate)
+    replaced = selected & (action >= mask_rate) & (action < mask_rate + random_rate)
     corrupted = input_ids.clone()
-    labels = torch.full_like(input_ids, ignore_index)
-    selected = torch.zeros(input_ids.shape, dtype=torch.bool, device=device)
-    for row in range(input_ids.shape[0]):
-        places = candidates[row].nonzero().flatten()
-        n = len(places)
-        if n == 0:
-            continue
-        expected = mlm_probability * n
-        count = int(expected)
-        if torch.rand((), generator=generator, device=device).item() < expected - count:
-            count += 1
-        count = max(count, 1)
-        order = torch.randperm(n, generator=generator, device=device)
-        chosen = places[order[:count]]
-        originals = input_ids[row, chosen]
+    corrupted[masked] = mask_token_id
+    if random_rate > 0:
+        pick = torch.randint(len(ordinary_ids), shape, generator=generator, device=device)
+        corrupted[replaced] = ordinary_ids[pick[replaced]]
 
-        action = torch.rand(len(chosen), generator=generator, device=device)
-        new = originals.clone()
-        new[action < mask_rate] = mask_token_id
-        replaced = (action >= mask_rate) & (action < mask_rate + random_rate)
-        if replaced.any():
-            pick = torch.randint(len(ordinary_ids), (int(replaced.sum()),), generator=generator, device=device)
-            new[replaced] = ordinary_ids[pick]
-
-        selected[row, chosen] = True
-        labels[row, chosen] = originals
-        corrupted[row, chosen] = new
+    labels = torch.where(selected, input_ids, ignore_index)
     return MaskedBatch(corrupted, labels, attention_mask, selected)
 
 
@@ -90,7 +86,6 @@ def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100
         for token in example:
             if not 0 <= token < vocabulary.size:
                 raise ValueError(f"examples[{number}] holds the id {token}, the vocabulary has {vocabulary.size} ids")
-    examples = [example[:512] for example in examples]
     lengths = torch.tensor([len(example) for example in examples])
     rows = [torch.tensor(example, dtype=torch.int64) for example in examples]
     input_ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=vocabulary.pad_id)
