@@ -362,6 +362,19 @@ def test_output_is_swallowed_and_capped(room: RemoteClassroom) -> None:
         assert student.mean_nll([0.5]) == 1.0
 
 
+def test_compiled_and_scripted_functions_are_functions(room: RemoteClassroom) -> None:
+    code = """
+        import torch
+        @torch.compile
+        def mean_nll(x): return x * 2
+        @torch.jit.script
+        def stable_log_softmax(x): return x * 3
+    """
+    with opened(room, code) as student:
+        assert student.mean_nll(torch.ones(1)).item() == 2
+        assert student.stable_log_softmax(torch.ones(1)).item() == 3
+
+
 def test_a_worker_killed_from_outside_is_a_fault_of_ours_once(room: RemoteClassroom) -> None:
     """A kernel short of memory kills too: only what happens twice is the submission's doing."""
     with opened(room, "import time\ndef mean_nll(p): time.sleep(1); return 1.0") as student:

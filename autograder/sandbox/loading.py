@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import sys
 import types
 import warnings
@@ -40,6 +41,8 @@ def load(module_name: str, parts: Sequence[Part]) -> Loaded:
     module.__file__ = parts[0].name if len(parts) == 1 else f"{module_name}.ipynb"
     sys.modules[module_name] = module
     sources = {part.name: part.text for part in parts}
+    for name, text in sources.items():  # for whoever asks for the source of a function, as torch.jit.script does
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     failed: list[tuple[str, Raised]] = []
     output = Silence()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
