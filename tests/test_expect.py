@@ -62,6 +62,8 @@ WRONG = {
     "a dtype": (ONE, ONE.double(), "dtype"),
     "a value": (ONE, torch.tensor([1.0, 2.1]), "at [1]"),
     "NaN": (ONE, torch.tensor([1.0, math.nan]), "NaN"),
+    "a number for infinity": (torch.tensor([math.inf]), torch.tensor([1.0]), "at [0]"),
+    "the other infinity": (torch.tensor([math.inf]), torch.tensor([-math.inf]), "at [0]"),
     "infinity": (ONE, torch.tensor([1.0, math.inf]), "at [1]"),
     "a tensor for a number": (1.0, torch.tensor(1.0), "Python number"),
     "True for a number": (1.0, True, "Python number"),

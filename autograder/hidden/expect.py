@@ -128,8 +128,8 @@ def _values(got: Any, expected: Any, exact: bool, tolerance: float) -> str | Non
     else:
         got, expected = got.astype(np.float64), expected.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            bad = ~(np.abs(got - expected) <= tolerance * np.maximum(1.0, np.abs(expected)))
-            bad &= ~((got == expected) & np.isinf(expected))
+            near = np.abs(got - expected) <= tolerance * np.maximum(1.0, np.abs(expected))
+            bad = np.where(np.isinf(expected), got != expected, ~near)
     if not bad.any():
         return None
     if got.dtype.kind == "f" and np.isnan(got).any() and not np.isnan(expected).any():

@@ -37,7 +37,11 @@ def input_embeddings(input_ids, token_type_ids, token_table, segment_table, posi
         outside = ids[(ids < 0) | (ids >= rows)]
         if outside.size:
             raise ValueError(f"{name} holds {outside[0]}, outside [0, {rows})")
-    return token_table[input_ids] + segment_table[token_type_ids] + position_table[np.minimum(np.arange(length), position_table.shape[0] - 1)]
+    return (
+        token_table[input_ids]
+        + segment_table[token_type_ids]
+        + position_table[np.minimum(np.arange(length), position_table.shape[0] - 1)]
+    )
 
 
 def another_decomposition(token, segment, position):

@@ -27,13 +27,13 @@ def input_embeddings(input_ids, token_type_ids, token_table, segment_table, posi
     length = input_ids.shape[1]
     if length > position_table.shape[0]:
         raise ValueError(f"input_ids has T = {length}, but position_table has only {position_table.shape[0]} rows")
-    for name, ids, rows in (
-        ("token_type_ids", token_type_ids, segment_table.shape[0]),
-    ):
+    for name, ids, rows in (("token_type_ids", token_type_ids, segment_table.shape[0]),):
         outside = ids[(ids < 0) | (ids >= rows)]
         if outside.size:
             raise ValueError(f"{name} holds {outside[0]}, outside [0, {rows})")
-    return np.take(token_table, input_ids, axis=0, mode="clip") + segment_table[token_type_ids] + position_table[:length]
+    return (
+        np.take(token_table, input_ids, axis=0, mode="clip") + segment_table[token_type_ids] + position_table[:length]
+    )
 
 
 def another_decomposition(token, segment, position):

@@ -1,6 +1,7 @@
 # fault: Every selected position becomes the mask token.
 # function: mask_tokens
-# misconception: always-mask
+# check: test_split
+# misconception: everything-masked
 """MLM masking and the collate function that uses it."""
 
 import torch

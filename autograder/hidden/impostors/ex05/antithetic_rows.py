@@ -1,6 +1,7 @@
 # fault: Neighbouring rows use u and 1 - u, so they never select the same column.
 # function: mask_tokens
-# misconception: rows-not-independent
+# check: test_sequences_independent
+# misconception: same-mask-in-all-sequences
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

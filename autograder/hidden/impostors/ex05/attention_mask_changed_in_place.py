@@ -1,5 +1,6 @@
 # fault: Special positions are zeroed in the caller's attention mask to get the candidates.
 # function: mask_tokens
+# check: test_arguments_are_left_alone
 # misconception: input-mutated
 """Dynamic masking: hide a random part of every text, anew at every call."""
 

@@ -1,6 +1,7 @@
 # fault: An attention_mask of another shape is accepted wherever it broadcasts.
 # function: mask_tokens
-# misconception: bad-shape-accepted
+# check: test_refuses_unequal_shapes
+# misconception: bad-input-accepted
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: squeeze() drops the batch axis when there is one row.
 # function: mask_tokens
-# misconception: squeezed-axis
+# check: test_form_of_the_batch
+# misconception: squeezed-away
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

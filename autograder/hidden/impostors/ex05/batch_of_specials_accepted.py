@@ -1,6 +1,7 @@
 # fault: Only a batch of padding is refused; one that holds nothing but special tokens is not.
 # function: mask_tokens
-# misconception: no-candidate-accepted
+# check: test_refuses_no_candidate
+# misconception: bad-input-accepted
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

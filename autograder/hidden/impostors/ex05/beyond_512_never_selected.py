@@ -1,6 +1,7 @@
 # fault: Nothing after position 512 is ever selected.
 # function: mask_tokens
-# misconception: hard-coded-length
+# check: test_probability_one_selects_every_candidate
+# misconception: candidates-left-out
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

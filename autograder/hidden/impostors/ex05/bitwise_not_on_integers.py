@@ -1,6 +1,7 @@
 # fault: special_tokens_mask is negated bit by bit before it is a bool, so for 0/1 integers nothing is excluded.
 # function: mask_tokens
-# misconception: mask-dtype-assumed
+# check: test_only_candidates_are_selected
+# misconception: mask-dtype
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The masks are combined by arithmetic that torch refuses for bool tensors.
 # function: mask_tokens
-# misconception: mask-dtype-assumed
+# check: test_only_candidates_are_selected
+# misconception: valid-input-fails
 """Exercise 5: masking for a masked language model."""
 
 import torch

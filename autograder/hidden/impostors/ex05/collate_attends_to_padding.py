@@ -1,6 +1,7 @@
 # fault: The attention mask is 1 everywhere; padding is kept out of the targets as special.
 # function: collate_mlm
-# misconception: attention-all-ones
+# check: test_collate_attention_mask
+# misconception: attention-mask-off-the-texts
 """Exercise 5: masking for a masked language model."""
 
 import torch

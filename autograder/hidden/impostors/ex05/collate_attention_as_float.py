@@ -1,6 +1,7 @@
 # fault: The attention mask is floating-point.
 # function: collate_mlm
-# misconception: wrong-dtype
+# check: test_collate_form
+# misconception: wrong-kind-of-batch
 """Exercise 5: masking for a masked language model."""
 
 import torch

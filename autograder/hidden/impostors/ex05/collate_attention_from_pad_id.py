@@ -1,6 +1,7 @@
 # fault: The attention mask comes from comparing ids with pad_id, which hides a pad id inside a text.
 # function: collate_mlm
-# misconception: attention-from-pad-id
+# check: test_collate_attention_mask
+# misconception: attention-mask-from-ids
 """MLM masking and the collate function that uses it."""
 
 import torch

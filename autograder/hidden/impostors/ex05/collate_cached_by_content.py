@@ -1,6 +1,7 @@
 # fault: The result for a batch is remembered, so its mask never changes.
 # function: collate_mlm
-# misconception: static-mask
+# check: test_collate_hands_on_the_generator
+# misconception: same-mask-every-call
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: An empty example becomes a row of padding.
 # function: collate_mlm
-# misconception: empty-example-accepted
+# check: test_collate_refuses_an_empty_example
+# misconception: bad-input-accepted
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

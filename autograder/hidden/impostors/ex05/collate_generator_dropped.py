@@ -1,5 +1,6 @@
 # fault: generator is not handed on, so the global generator is used.
 # function: collate_mlm
+# check: test_collate_hands_on_the_generator
 # misconception: setting-not-handed-on
 """Masks for the masked-language-model task, drawn per batch."""
 

@@ -1,6 +1,7 @@
 # fault: An id equal to the vocabulary size is accepted.
 # function: collate_mlm
-# misconception: bad-id-accepted
+# check: test_collate_refuses_ids_outside_the_vocabulary
+# misconception: bad-input-accepted
 """Exercise 5: masking for a masked language model."""
 
 import torch

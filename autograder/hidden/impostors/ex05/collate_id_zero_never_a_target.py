@@ -1,6 +1,7 @@
 # fault: Id 0 is left out of the candidates, as if it were always the padding.
 # function: collate_mlm
-# misconception: x
+# check: test_collate_share
+# misconception: candidates-left-out
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

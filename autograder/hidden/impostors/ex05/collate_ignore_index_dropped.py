@@ -1,5 +1,6 @@
 # fault: ignore_index is not handed on.
 # function: collate_mlm
+# check: test_collate_ignore_index
 # misconception: setting-not-handed-on
 """Exercise 5: masking for a masked language model."""
 

@@ -1,5 +1,6 @@
 # fault: mlm_probability is not handed on.
 # function: collate_mlm
+# check: test_collate_share
 # misconception: setting-not-handed-on
 """Dynamic masking: hide a random part of every text, anew at every call."""
 

@@ -1,5 +1,6 @@
 # fault: No examples end in the interpreter's own error about max() of nothing.
 # function: collate_mlm
+# check: test_collate_refuses_no_examples
 # misconception: incidental-error
 """MLM masking and the collate function that uses it."""
 

@@ -1,6 +1,7 @@
 # fault: Only [CLS] and [SEP] count as special; [UNK], [MASK] and [PAD] in a text can become targets.
 # function: collate_mlm
-# misconception: specials-incomplete
+# check: test_collate_spares_special_tokens
+# misconception: special-or-padding-selected
 """MLM masking and the collate function that uses it."""
 
 import torch

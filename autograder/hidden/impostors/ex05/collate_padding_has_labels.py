@@ -1,6 +1,7 @@
 # fault: Padding has pad_id as label.
 # function: collate_mlm
-# misconception: labels-at-padding
+# check: test_collate_spares_special_tokens
+# misconception: labels-everywhere
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

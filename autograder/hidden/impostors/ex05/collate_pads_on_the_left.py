@@ -1,6 +1,7 @@
 # fault: Padding stands on the left.
 # function: collate_mlm
-# misconception: pads-left
+# check: test_collate_pads_right_to_the_longest
+# misconception: padding-on-the-left
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

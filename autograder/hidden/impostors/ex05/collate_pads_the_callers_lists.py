@@ -1,5 +1,6 @@
 # fault: The padding is appended to the caller's own lists.
 # function: collate_mlm
+# check: test_collate_leaves_examples_alone
 # misconception: input-mutated
 """MLM masking and the collate function that uses it."""
 

@@ -1,6 +1,7 @@
 # fault: Every batch is padded to 512, not to its longest example.
 # function: collate_mlm
-# misconception: pads-to-fixed-length
+# check: test_collate_pads_right_to_the_longest
+# misconception: wrong-padding
 """Exercise 5: masking for a masked language model."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Padding is id 0 whatever the vocabulary says.
 # function: collate_mlm
-# misconception: pad-id-hard-coded
+# check: test_collate_pads_right_to_the_longest
+# misconception: padding-with-zero
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

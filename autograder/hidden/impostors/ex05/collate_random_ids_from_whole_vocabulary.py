@@ -1,6 +1,7 @@
 # fault: Random ids come from the whole vocabulary, special ids included.
 # function: collate_mlm
-# misconception: random-from-range
+# check: test_collate_split
+# misconception: random-id-not-ordinary
 """Exercise 5: masking for a masked language model."""
 
 import torch

@@ -1,5 +1,6 @@
 # fault: torch's global generator is seeded from the one given.
 # function: collate_mlm
+# check: test_collate_leaves_examples_alone
 # misconception: global-generator
 """Dynamic masking: hide a random part of every text, anew at every call."""
 

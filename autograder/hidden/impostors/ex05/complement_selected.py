@@ -1,6 +1,7 @@
 # fault: The comparison is the wrong way round, so 1 - mlm_probability of the candidates are selected.
 # function: mask_tokens
-# misconception: selection-inverted
+# check: test_share_of_candidates
+# misconception: wrong-share
 """MLM masking and the collate function that uses it."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The count of targets is cut off instead of rounded.
 # function: mask_tokens
-# misconception: count-truncated
+# check: test_share_of_candidates
+# misconception: count-cut-off
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

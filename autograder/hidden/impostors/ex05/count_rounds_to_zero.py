@@ -1,6 +1,7 @@
 # fault: The rounded count has no lower bound of one, so short rows get no target.
 # function: mask_tokens
-# misconception: no-guarantee
+# check: test_every_sequence_has_a_target
+# misconception: sequence-without-target
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

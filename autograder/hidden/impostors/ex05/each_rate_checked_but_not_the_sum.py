@@ -1,6 +1,7 @@
 # fault: Each rate must be in [0, 1], but nobody looks at their sum.
 # function: mask_tokens
-# misconception: bad-rate-accepted
+# check: test_refuses_rates_over_one
+# misconception: bad-input-accepted
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

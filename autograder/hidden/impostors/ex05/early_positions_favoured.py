@@ -1,6 +1,7 @@
 # fault: Positions near the start are selected more often than those near the end.
 # function: mask_tokens
-# misconception: position-biased
+# check: test_positions_uniform
+# misconception: position-bias
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Empty ordinary_ids are noticed only when a position happens to become random.
 # function: mask_tokens
-# misconception: empty-pool-accepted
+# check: test_refuses_no_ordinary_ids
+# misconception: bad-input-accepted
 """MLM masking and the collate function that uses it."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: One exact count is drawn over all candidates of the batch, so the counts of the rows hang together.
 # function: mask_tokens
-# misconception: share-per-batch
+# check: test_share_of_candidates
+# misconception: quota-for-the-batch
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

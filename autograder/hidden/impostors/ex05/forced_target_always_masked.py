@@ -1,6 +1,7 @@
 # fault: A target that had to be forced always becomes the mask token.
 # function: mask_tokens
-# misconception: forced-token-special-case
+# check: test_guaranteed_target_corrupted
+# misconception: forced-target-apart
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

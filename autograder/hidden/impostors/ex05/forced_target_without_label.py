@@ -1,6 +1,7 @@
 # fault: The labels are built before a target is forced, so the forced one has ignore_index.
 # function: mask_tokens
-# misconception: guarantee-after-the-fact
+# check: test_labels
+# misconception: wrong-labels
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The generator given is thrown away for one with a seed from the system.
 # function: mask_tokens
-# misconception: generator-ignored
+# check: test_same_state_same_result
+# misconception: other-random-source
 """Exercise 5: masking for a masked language model."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The generator that was given is seeded with 42.
 # function: mask_tokens
-# misconception: generator-reseeded
+# check: test_second_call_is_new
+# misconception: same-mask-every-call
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

@@ -1,5 +1,6 @@
 # fault: torch's global generator is seeded from the one given and then used.
 # function: mask_tokens
+# check: test_global_generators_are_left_alone
 # misconception: global-generator
 """Dynamic masking: hide a random part of every text, anew at every call."""
 

@@ -1,6 +1,7 @@
 # fault: A row without a target always gets its first candidate.
 # function: mask_tokens
-# misconception: guarantee-fixed-position
+# check: test_guaranteed_target_uniform
+# misconception: position-bias
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

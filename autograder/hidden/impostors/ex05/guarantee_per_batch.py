@@ -1,6 +1,7 @@
 # fault: A target is forced only when the whole batch has none.
 # function: mask_tokens
-# misconception: guarantee-per-batch
+# check: test_every_sequence_has_a_target
+# misconception: sequence-without-target
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

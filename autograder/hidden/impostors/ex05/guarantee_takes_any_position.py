@@ -1,6 +1,7 @@
 # fault: The forced target is any position of the row, special or padded ones too.
 # function: mask_tokens
-# misconception: guarantee-ignores-candidates
+# check: test_only_candidates_are_selected
+# misconception: special-or-padding-selected
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Half of all selected become random, masked ones too: 40/50/10.
 # function: mask_tokens
-# misconception: random-overwrites-mask
+# check: test_split
+# misconception: wrong-split
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Id 0 is taken for padding and never selected.
 # function: mask_tokens
-# misconception: zero-is-padding
+# check: test_probability_one_selects_every_candidate
+# misconception: candidates-left-out
 """Exercise 5: masking for a masked language model."""
 
 import torch

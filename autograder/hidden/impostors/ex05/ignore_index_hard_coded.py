@@ -1,6 +1,7 @@
 # fault: Labels are -100 elsewhere, whatever ignore_index says.
 # function: mask_tokens
-# misconception: ignore-index-hard-coded
+# check: test_ignore_index_is_the_argument
+# misconception: ignore-index-fixed
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,5 +1,6 @@
 # fault: The corrupted ids are written into the caller's input_ids.
 # function: mask_tokens
+# check: test_arguments_are_left_alone
 # misconception: input-mutated
 """MLM masking and the collate function that uses it."""
 

@@ -1,6 +1,7 @@
 # fault: Targets that stay unchanged get ignore_index.
 # function: mask_tokens
-# misconception: labels-only-where-changed
+# check: test_labels
+# misconception: targets-by-change
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

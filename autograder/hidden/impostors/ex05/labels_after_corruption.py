@@ -1,5 +1,6 @@
 # fault: Labels are read from the corrupted ids.
 # function: mask_tokens
+# check: test_labels
 # misconception: labels-after-corruption
 """Dynamic masking: hide a random part of every text, anew at every call."""
 

@@ -1,5 +1,6 @@
 # fault: corrupted and labels start as one and the same tensor, so the label changes with the id.
 # function: mask_tokens
+# check: test_labels
 # misconception: labels-after-corruption
 """MLM masking and the collate function that uses it."""
 

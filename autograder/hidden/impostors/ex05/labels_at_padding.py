@@ -1,6 +1,7 @@
 # fault: Padded positions keep their id as label.
 # function: mask_tokens
-# misconception: labels-at-padding
+# check: test_labels
+# misconception: labels-everywhere
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The labels are made on the default device instead of that of the inputs.
 # function: mask_tokens
-# misconception: default-device
+# check: test_device_of_the_inputs
+# misconception: wrong-device
 """MLM masking and the collate function that uses it."""
 
 import torch

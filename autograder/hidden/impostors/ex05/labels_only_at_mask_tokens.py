@@ -1,6 +1,7 @@
 # fault: Only positions that became the mask token carry a label.
 # function: mask_tokens
-# misconception: labels-only-where-changed
+# check: test_labels
+# misconception: targets-by-change
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The upper bound of the draw is one too small: the last ordinary id never comes.
 # function: mask_tokens
-# misconception: off-by-one-random-id
+# check: test_random_ids_uniform
+# misconception: random-range
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The selection for a batch is remembered and used again for the same ids.
 # function: mask_tokens
-# misconception: static-mask
+# check: test_second_call_is_new
+# misconception: same-mask-every-call
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Positions that became the mask token get attention 0.
 # function: mask_tokens
-# misconception: attention-recomputed
+# check: test_form_of_the_batch
+# misconception: attention-mask-changed
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

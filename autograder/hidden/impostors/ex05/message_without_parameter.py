@@ -1,5 +1,6 @@
 # fault: The message about a bad mlm_probability does not name the parameter.
 # function: mask_tokens
+# check: test_refuses_probability_outside
 # misconception: message-without-parameter
 """MLM masking and the collate function that uses it."""
 

@@ -1,5 +1,6 @@
 # fault: The message about a negative rate does not show the value.
 # function: mask_tokens
+# check: test_refuses_negative_rates
 # misconception: message-without-value
 """Dynamic masking: hide a random part of every text, anew at every call."""
 

@@ -1,6 +1,7 @@
 # fault: 15% is written into the code; mlm_probability is checked but not used.
 # function: mask_tokens
-# misconception: setting-ignored
+# check: test_probability_one_selects_every_candidate
+# misconception: wrong-share
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: An mlm_probability of NaN slips through the comparisons.
 # function: mask_tokens
-# misconception: bad-probability-accepted
+# check: test_refuses_probability_outside
+# misconception: nan-accepted
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

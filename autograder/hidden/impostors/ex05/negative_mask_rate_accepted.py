@@ -1,6 +1,7 @@
 # fault: A negative mask_rate is accepted.
 # function: mask_tokens
-# misconception: bad-rate-accepted
+# check: test_refuses_negative_rates
+# misconception: bad-input-accepted
 """Exercise 5: masking for a masked language model."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: generator=None takes a seed from the system, so torch.manual_seed does not reproduce the mask.
 # function: mask_tokens
-# misconception: none-generator
+# check: test_without_generator
+# misconception: other-random-source
 """MLM masking and the collate function that uses it."""
 
 import torch

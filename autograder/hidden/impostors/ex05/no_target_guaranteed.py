@@ -1,6 +1,7 @@
 # fault: Independent draws alone: short rows often end up without any target.
 # function: mask_tokens
-# misconception: no-guarantee
+# check: test_every_sequence_has_a_target
+# misconception: sequence-without-target
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: One draw decides the fate of all targets of a row.
 # function: mask_tokens
-# misconception: one-action-for-all
+# check: test_each_token_on_its_own
+# misconception: one-decision-for-many
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

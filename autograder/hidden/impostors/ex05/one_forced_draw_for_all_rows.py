@@ -1,6 +1,7 @@
 # fault: Rows that need a forced target share one draw, so they all get the same place.
 # function: mask_tokens
-# misconception: rows-not-independent
+# check: test_guaranteed_target_uniform
+# misconception: same-mask-in-all-sequences
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: A strict comparison with the rank leaves one target fewer than the count in every row.
 # function: mask_tokens
-# misconception: off-by-one-count
+# check: test_share_of_candidates
+# misconception: wrong-share
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

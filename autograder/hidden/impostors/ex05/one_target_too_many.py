@@ -1,6 +1,7 @@
 # fault: The forced target is added to every row, not only to rows that have none.
 # function: mask_tokens
-# misconception: guarantee-everywhere
+# check: test_share_when_small
+# misconception: wrong-share
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: A row without any candidate is given a target all the same.
 # function: mask_tokens
-# misconception: guarantee-ignores-candidates
+# check: test_sequence_without_candidates
+# misconception: empty-sequence-touched
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

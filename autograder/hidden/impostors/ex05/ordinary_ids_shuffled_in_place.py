@@ -1,5 +1,6 @@
 # fault: The caller's ordinary_ids are shuffled in place.
 # function: mask_tokens
+# check: test_arguments_are_left_alone
 # misconception: input-mutated
 """Exercise 5: masking for a masked language model."""
 

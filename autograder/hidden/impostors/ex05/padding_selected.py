@@ -1,6 +1,7 @@
 # fault: Padded positions are candidates too: the attention mask is not looked at.
 # function: mask_tokens
-# misconception: padding-selected
+# check: test_only_candidates_are_selected
+# misconception: special-or-padding-selected
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: A bare tuple comes back instead of a MaskedBatch.
 # function: mask_tokens
-# misconception: not-a-masked-batch
+# check: test_form_of_the_batch
+# misconception: wrong-kind-of-batch
 """MLM masking and the collate function that uses it."""
 
 import torch

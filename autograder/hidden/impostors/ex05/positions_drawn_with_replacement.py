@@ -1,6 +1,7 @@
 # fault: Positions are drawn with replacement, so repeated ones make fewer targets.
 # function: mask_tokens
-# misconception: with-replacement
+# check: test_share_of_candidates
+# misconception: wrong-share
 """Exercise 5: masking for a masked language model."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: mlm_probability = 1 is refused although the interval is closed there.
 # function: mask_tokens
-# misconception: closed-end-refused
+# check: test_probability_one_selects_every_candidate
+# misconception: valid-input-refused
 """MLM masking and the collate function that uses it."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Exactly 80/10/10 of the targets of a row, dealt like cards, so the numbers never vary.
 # function: mask_tokens
-# misconception: quota-instead-of-draws
+# check: test_each_token_on_its_own
+# misconception: quota-instead-of-chance
 """Exercise 5: masking for a masked language model."""
 
 import torch

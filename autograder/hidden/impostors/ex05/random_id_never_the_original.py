@@ -1,5 +1,6 @@
 # fault: A random id equal to the original is replaced by the next one in ordinary_ids.
 # function: mask_tokens
+# check: test_random_ids_uniform
 # misconception: original-excluded
 """MLM masking and the collate function that uses it."""
 

@@ -1,5 +1,6 @@
 # fault: The random ids are drawn with numpy's global generator.
 # function: mask_tokens
+# check: test_global_generators_are_left_alone
 # misconception: global-generator
 """Exercise 5: masking for a masked language model."""
 

@@ -1,6 +1,7 @@
 # fault: Random ids come from the first 10,000 ordinary ids only, as if that were the size of every vocabulary.
 # function: mask_tokens
-# misconception: x
+# check: test_large_vocabulary
+# misconception: random-range
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Random ids are drawn from 0 up to the largest ordinary id, gaps and specials included.
 # function: mask_tokens
-# misconception: random-from-range
+# check: test_random_tokens_are_ordinary
+# misconception: random-id-not-ordinary
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

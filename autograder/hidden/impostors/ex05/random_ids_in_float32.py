@@ -1,6 +1,7 @@
 # fault: Random ids pass through float32, which cannot hold every integer above 2**24.
 # function: mask_tokens
-# misconception: x
+# check: test_random_tokens_are_ordinary
+# misconception: ids-lose-precision
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

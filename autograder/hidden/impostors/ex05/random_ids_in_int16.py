@@ -1,6 +1,7 @@
 # fault: Random ids pass through int16 and overflow above 32767.
 # function: mask_tokens
-# misconception: narrow-integers
+# check: test_random_tokens_are_ordinary
+# misconception: ids-lose-precision
 """Exercise 5: masking for a masked language model."""
 
 import torch

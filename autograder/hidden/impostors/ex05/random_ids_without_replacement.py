@@ -1,6 +1,7 @@
 # fault: Random ids are dealt without replacement as long as there are enough of them.
 # function: mask_tokens
-# misconception: random-without-replacement
+# check: test_random_ids_independent
+# misconception: quota-instead-of-chance
 """MLM masking and the collate function that uses it."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: random_rate = 0 is taken for not given and becomes 0.1.
 # function: mask_tokens
-# misconception: zero-as-unset
+# check: test_rates_are_the_arguments
+# misconception: wrong-split
 """MLM masking and the collate function that uses it."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: The random tokens are taken out of the masked ones: 72/8/20.
 # function: mask_tokens
-# misconception: conditional-rate-confused
+# check: test_split
+# misconception: wrong-split
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

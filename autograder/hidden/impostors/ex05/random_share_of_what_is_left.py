@@ -1,6 +1,7 @@
 # fault: random_rate is applied to what masking left over: 80/2/18 instead of 80/10/10.
 # function: mask_tokens
-# misconception: conditional-rate-confused
+# check: test_split
+# misconception: random-share-of-the-rest
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

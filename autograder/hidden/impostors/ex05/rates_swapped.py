@@ -1,6 +1,7 @@
 # fault: mask_rate and random_rate change places.
 # function: mask_tokens
-# misconception: rates-swapped
+# check: test_rates_are_the_arguments
+# misconception: wrong-split
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

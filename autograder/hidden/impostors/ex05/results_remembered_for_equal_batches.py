@@ -1,6 +1,7 @@
 # fault: The whole result for a batch is remembered, so an equal batch is masked in the same way in every epoch.
 # function: mask_tokens
-# misconception: x
+# check: test_second_call_is_new
+# misconception: same-mask-every-call
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: A single row without candidates raises, though other rows have some.
 # function: mask_tokens
-# misconception: row-without-candidate-refused
+# check: test_sequence_without_candidates
+# misconception: valid-input-refused
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: One row of noise is used for all rows, so the same columns are selected everywhere.
 # function: mask_tokens
-# misconception: rows-not-independent
+# check: test_sequences_independent
+# misconception: same-mask-in-all-sequences
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

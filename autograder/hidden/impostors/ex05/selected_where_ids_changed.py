@@ -1,6 +1,7 @@
 # fault: selected marks changed ids only, so targets that stayed the same are missing.
 # function: mask_tokens
-# misconception: selected-from-changes
+# check: test_labels
+# misconception: targets-by-change
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

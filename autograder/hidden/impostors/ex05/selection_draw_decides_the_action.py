@@ -1,6 +1,7 @@
 # fault: The uniform number that selected a position is used again, unscaled, for its fate, so all selected fall below mask_rate.
 # function: mask_tokens
-# misconception: draw-reused
+# check: test_split
+# misconception: everything-masked
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

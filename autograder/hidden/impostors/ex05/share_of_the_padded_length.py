@@ -1,6 +1,7 @@
 # fault: The count is a share of the whole row, specials and padding included.
 # function: mask_tokens
-# misconception: share-of-padded-length
+# check: test_share_of_candidates
+# misconception: wrong-share
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: special_tokens_mask is read as 1 = may be masked.
 # function: mask_tokens
-# misconception: mask-polarity
+# check: test_only_candidates_are_selected
+# misconception: special-mask-polarity
 """Exercise 5: masking for a masked language model."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Special tokens are candidates too: special_tokens_mask is not looked at.
 # function: mask_tokens
-# misconception: special-selected
+# check: test_only_candidates_are_selected
+# misconception: special-or-padding-selected
 """Masks for the masked-language-model task, drawn per batch."""
 
 import torch

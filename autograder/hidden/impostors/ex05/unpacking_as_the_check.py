@@ -1,5 +1,6 @@
 # fault: Two axes are demanded only by unpacking the shape, which fails with the interpreter's own message.
 # function: mask_tokens
+# check: test_refuses_tensors_that_are_not_2d
 # misconception: incidental-error
 """MLM masking and the collate function that uses it."""
 

@@ -1,6 +1,7 @@
 # fault: Random ids are also written at candidates that were not selected.
 # function: mask_tokens
-# misconception: unselected-corrupted
+# check: test_other_tokens_stay
+# misconception: unselected-changed
 """Dynamic masking: hide a random part of every text, anew at every call."""
 
 import torch

@@ -1,6 +1,7 @@
 # fault: Ids are flattened with view, which fails for transposed or sliced tensors.
 # function: mask_tokens
-# misconception: contiguity-assumed
+# check: test_any_memory_order
+# misconception: strides-ignored
 """MLM masking and the collate function that uses it."""
 
 import torch
