@@ -57,7 +57,7 @@ def embedding_sum(token: np.ndarray, segment: np.ndarray, position: np.ndarray) 
     token, segment, position: integer or floating arrays of one identical shape (..., d), in any memory order. Nothing
         is broadcast. None of them is changed.
 
-    Returns an array of that shape; its dtype is `np.result_type` of the three, and the sum is taken in that dtype
+    Returns an array of that shape; its dtype is `np.result_type` of the three
     (correct to 1e-9 · max(1, |sum|) in float64).
 
     Example: (1, 0) + (0.5, 0.5) + (-0.5, 1) = (1, 1.5).
@@ -96,7 +96,7 @@ def input_embeddings(
     token_table: (V, d).  segment_table: (S, d).  position_table: (P, d), with P >= T: row t belongs to the t-th token
         of every sequence, counted from 0. Integer or floating.
 
-    Returns (m, T, d); its dtype is `np.result_type` of the three tables, and the sum is taken in that dtype (correct
+    Returns (m, T, d); its dtype is `np.result_type` of the three tables (correct
     to 1e-9 · max(1, |sum|) in float64). No argument is changed.
 
     Source: Devlin et al. 2019, figure 2.

@@ -236,7 +236,7 @@ def test_split(student: Student, seed: int) -> None:
 
 @pytest.mark.worth("mask_tokens", 0.4, misconception="wrong-split")
 def test_rates_are_the_arguments(student: Student, device: torch.device, seed: int) -> None:
-    """mask_rate and random_rate are the shares of [MASK] and of random tokens, whatever they are; where one of the
+    """The arguments mask_rate and random_rate are the shares of [MASK] and of random tokens; where one of the
     three fates has the rate 0 none meets it, and with the rate 1 all do.
 
     A right solution fails with probability below 3e-12.

@@ -281,7 +281,7 @@ def test_collate_spares_special_tokens(student: Student, seed: int, lengths: lis
 @settings(max_examples=10)
 @pytest.mark.worth("collate_mlm", 0.2, misconception="setting-not-handed-on")
 def test_collate_ignore_index(student: Student, seed: int, lengths: list[int], number: int, ignored: int) -> None:
-    """ignore_index is handed on: every label off the selection is the value given."""
+    """The ignore_index is handed on: every label off the selection is the value given."""
     made = make_texts(number, lengths)
 
     def check() -> None:
@@ -330,7 +330,7 @@ def collated(student: Student, seed: int, design: chance.Design) -> list[tuple[T
 
 @pytest.mark.worth("collate_mlm", 0.2, misconception="wrong-share")
 def test_collate_share(student: Student, seed: int) -> None:
-    """mlm_probability is handed on: with 1 every token that is not special is a target, and 0.15 is its default.
+    """The mlm_probability is handed on: with 1 every token that is not special is a target, and 0.15 is its default.
 
     A right solution fails with probability below 2e-12.
     Detected with probability above 0.999: 20% instead of 15%; 15% instead of 2%.

@@ -38,11 +38,12 @@ _SPEAKS_FOR_CALLER: tuple[CodeType, ...] = (torch._check_with.__code__,)
 
 @dataclass
 class Outcome:
-    """What one call came to: a value, or an exception; the generators it moved."""
+    """What one call came to: a value, or an exception; the generators it moved, and their states after it."""
 
     value: Any = None
     raised: Raised | None = None
     moved: list[str] = field(default_factory=list)
+    states: tuple[Any, Any, Any] | None = None
 
 
 class Silence(io.TextIOBase):
@@ -58,14 +59,19 @@ class Silence(io.TextIOBase):
 
 
 def invoke(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], sources: dict[str, str]
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    sources: dict[str, str],
+    before: tuple[Any, Any, Any] | None = None,
 ) -> Outcome:
     """Call the function.
 
     sources: file name -> text of the student's own code, for the lines shown with an exception.
+    before: states of the global generators, where the caller knows them.
     """
     outcome = Outcome()
-    before = _generator_states()
+    before = before or generator_states()
     streams = sys.stdout, sys.stderr
     sys.stdout = sys.stderr = Silence()
     try:
@@ -74,8 +80,8 @@ def invoke(
         outcome.raised = describe(error, sources)
     finally:
         sys.stdout, sys.stderr = streams
-    after = _generator_states()
-    outcome.moved = [name for name, was, now in zip(_GENERATORS, before, after, strict=True) if was != now]
+    outcome.states = generator_states()
+    outcome.moved = [name for name, was, now in zip(_GENERATORS, before, outcome.states, strict=True) if was != now]
     return outcome
 
 
@@ -138,7 +144,7 @@ def _own(code: CodeType, sources: dict[str, str]) -> bool:
 _GENERATORS = ("torch", "numpy", "random")
 
 
-def _generator_states() -> tuple[Any, Any, Any]:
+def generator_states() -> tuple[Any, Any, Any]:
     """The states of the global generators, as values that compare equal only if nothing was drawn or seeded."""
     return torch.default_generator.get_state().numpy().tobytes(), _numpy_state(), random.getstate()
 

@@ -51,6 +51,7 @@ def serve(channel: socket.socket, arena: int, visible: list[str]) -> None:
 class _Worker:
     def __init__(self, channel: socket.socket, memory: memoryview, conduct: Conduct) -> None:
         self._channel = channel
+        self._reader = frames.Reader(channel)
         self._conduct = conduct
         self._memory = memory
         self._module: Any = None
@@ -60,7 +61,7 @@ class _Worker:
         self._outputs: list[torch.Tensor] = []
         self._remotes: dict[int, Any] = {}
         self._replaced: dict[str, Any] = {}
-        self._trap: DeviceTrap | None = None
+        self._states: tuple[Any, Any, Any] | None = None
         self._current = b""
 
     def run(self) -> None:
@@ -82,7 +83,7 @@ class _Worker:
     def _receive(self) -> list[Any]:
         decoder = Decoder(self._memory, attach=self._attach, find=self._find)
         self._inputs = []
-        return decoder.unpack(frames.receive(self._channel))
+        return decoder.unpack(self._reader.receive())
 
     def _send(self, frame: list[Any]) -> None:
         kind, *rest = frame
@@ -127,7 +128,7 @@ class _Worker:
             encoder = Encoder()
             frames.send(self._channel, encoder.pack(["ask", self._current, number, list(args), dict(kwargs)]))
             decoder = Decoder(self._memory)
-            answer = decoder.unpack(frames.receive(self._channel))
+            answer = decoder.unpack(self._reader.receive())
             self._inputs = inputs
             if answer[0] == "raise":
                 raise remote_error(Raised(*answer[1:4]))
@@ -161,11 +162,12 @@ class _Worker:
         self._conduct.active = True
         if trap:
             with DeviceTrap() as device_trap:
-                outcome = invoke(device_trap.guard(function), args, kwargs, self._sources)
+                outcome = invoke(device_trap.guard(function), args, kwargs, self._sources, self._states)
             faults = device_trap.faults
         else:
-            outcome = invoke(function, args, kwargs, self._sources)
+            outcome = invoke(function, args, kwargs, self._sources, self._states)
         self._conduct.active = False
+        self._states = outcome.states  # those before the next call, too: only calls run student code
         after = [value if _sent_back(value) else None for value in (*args, *kwargs.values())]
         return self._outcome(outcome, inputs, after, faults)
 
@@ -187,7 +189,8 @@ class _Worker:
                 )
             )
 
-        outcome = invoke(backward, [], {}, self._sources)
+        outcome = invoke(backward, [], {}, self._sources, self._states)
+        self._states = outcome.states
         return self._outcome(outcome, [], [], [])
 
     def _swap(self, functions: dict[str, Any]) -> list[Any]:

@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -57,6 +58,7 @@ RUNTIME = [
 ]
 MEMORY_BYTES = 8 * 1024**3
 START_SECONDS = 120
+SEND_SECONDS = 60
 
 
 class RemoteClassroom:
@@ -324,10 +326,12 @@ class Worker:
         self._classroom = classroom
         self.serial = serial
         self.channel = channel
+        self.reader = frames.Reader(channel)
         self.arena = arena
         self.pidfd = pidfd
         self._scratch = scratch
-        channel.setblocking(False)
+        # a worker that does not read must not hold the grader up (socket(7), SO_SNDTIMEO)
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
         self._poll.register(pidfd, select.POLLIN)
@@ -362,14 +366,10 @@ class Worker:
         return bool(select.select([self.pidfd], [], [], 1.0)[0])
 
     def send(self, message: bytes) -> None:
-        self.channel.setblocking(True)
-        self.channel.settimeout(60)
         try:
             frames.send(self.channel, message)
-        except TimeoutError as error:
+        except BlockingIOError as error:
             raise frames.Closed from error
-        finally:
-            self.channel.setblocking(False)
 
     def close(self) -> int | None:
         """End the worker; how it ended."""
@@ -494,7 +494,7 @@ class RemoteStudent(Student):
         try:
             worker.send(message)
             while True:
-                frame = decoder.unpack(frames.receive(worker.channel, self._pause))
+                frame = decoder.unpack(worker.reader.receive(self._pause))
                 if len(frame) < 2 or not isinstance(frame[0], str) or frame[1] != identity:
                     self._drop()
                     self._note_conduct(["answered what nobody asked"])

@@ -254,7 +254,7 @@ ATTACKS = [
         """
         import sys
         calling = sys.modules["autograder.sandbox.calling"]
-        calling._generator_states = lambda: (1, 1, 1)
+        calling.generator_states = lambda: (1, 1, 1)
         def answer(*a):
             import torch; torch.rand(1)
             return 0.0
