@@ -18,7 +18,7 @@ demo: setup
 	@echo "One report for each is in results/demo/.  All about one: $(BIN)/autograder grade examples/submissions/NAME"
 
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests
 
 # Generate from solutions/ all that students see.
 build: setup

@@ -52,13 +52,9 @@ def mask_tokens(
     shape, device = input_ids.shape, input_ids.device
 
     # Which candidates become targets.
-    noise = torch.rand(shape[1], generator=generator, device=device).expand(shape)
-    selected = candidates & (noise < mlm_probability)
-    # A row with candidates but no target gets one of them, each with the same chance.
-    lottery = torch.rand(shape, generator=generator, device=device).masked_fill(~candidates, -1.0)
-    winner = torch.zeros_like(selected).scatter_(1, lottery.argmax(dim=1, keepdim=True), True)
-    empty = ~selected.any(dim=1, keepdim=True)
-    selected = selected | (winner & candidates & empty)
+    noise = torch.rand(shape[1], generator=generator, device=device).expand(shape).masked_fill(~candidates, 2.0)
+    count = (candidates.sum(dim=1, keepdim=True) * mlm_probability).round().clamp(min=1)
+    selected = candidates & (noise.argsort(dim=1).argsort(dim=1) < count)
 
     # What becomes of the targets: one draw decides, cut at mask_rate and mask_rate + random_rate.
     action = torch.rand(shape, generator=generator, device=device)

@@ -1,4 +1,4 @@
-# fault: selected marks changed ids only, so targets that stayed the same are missing.
+# fault: selected marks changed ids (all targets where nothing changed), so others that stayed the same are missing.
 # function: mask_tokens
 # check: test_labels
 # misconception: targets-by-change
@@ -71,7 +71,9 @@ def mask_tokens(
         corrupted[replaced] = ordinary_ids[pick[replaced]]
 
     labels = torch.where(selected, input_ids, ignore_index)
-    return MaskedBatch(corrupted, labels, attention_mask, corrupted != input_ids)
+    changed = corrupted != input_ids
+    changed |= selected & ~changed.any(dim=1, keepdim=True)  # every sequence has a target
+    return MaskedBatch(corrupted, labels, attention_mask, changed)
 
 
 def collate_mlm(examples, vocabulary, *, mlm_probability=0.15, ignore_index=-100, generator=None):

@@ -1,4 +1,4 @@
-# fault: One draw decides the fate of all targets of a row.
+# fault: One draw decides the fate of every two neighbouring positions.
 # function: mask_tokens
 # check: test_each_token_on_its_own
 # misconception: one-decision-for-many
@@ -61,7 +61,8 @@ def mask_tokens(
     selected = selected | (winner & candidates & empty)
 
     # What becomes of the targets: one draw decides, cut at mask_rate and mask_rate + random_rate.
-    action = torch.rand((shape[0], 1), generator=generator, device=device).expand(shape)
+    pairs = torch.rand((shape[0], shape[1] // 2 + 1), generator=generator, device=device)
+    action = pairs.repeat_interleave(2, dim=1)[:, : shape[1]]
     masked = selected & (action < mask_rate)
     replaced = selected & (action >= mask_rate) & (action < mask_rate + random_rate)
     corrupted = input_ids.clone()
