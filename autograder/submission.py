@@ -190,11 +190,11 @@ def _read(path: str, number: int, root: str) -> tuple[Found, list[str]]:
 
 def _bytes(path: str, root: str, limit: int) -> bytes:
     """What a plain file inside `root` holds.  Raises Unreadable for anything else, OSError if the host refuses."""
-    if _leads_nowhere(path):
-        raise Unreadable("it is a link to nothing")
     real, real_root = os.path.realpath(path), os.path.realpath(root)
     if not Path(real).is_relative_to(real_root):
         raise Unreadable("it is a link to a file outside of the submission")
+    if _leads_nowhere(path):
+        raise Unreadable("it is a link to nothing")
     kind = os.lstat(real).st_mode
     if stat.S_ISDIR(kind):
         raise Unreadable("it is a folder")

@@ -338,7 +338,7 @@ def rates() -> dict[str, Rates]:
             {"a target always added": share_outside(FEW, "always one more")},
         ),
         "test_positions_uniform": Rates(
-            5 * ALPHA,
+            6 * ALPHA,
             {
                 "a position never selected": _flagged(0, one_position),
                 "neighbours selected together": _flagged(
@@ -379,7 +379,7 @@ def rates() -> dict[str, Rates]:
             },
         ),
         "test_each_token_on_its_own": Rates(
-            12 * ALPHA,
+            14 * ALPHA,
             {
                 "one fate a sequence": min(
                     _flagged(a.total // 2, pair),
@@ -405,7 +405,7 @@ def rates() -> dict[str, Rates]:
             },
         ),
         "test_random_ids_independent": Rates(
-            6 * ALPHA,
+            7 * ALPHA,
             {
                 "one id a sequence": _flagged(r.total // 2, binomial_bounds(r.total // 2, 1 / r.ordinary)),
                 "ids dealt like cards": _all_near(64 * r.rows, 1 / r.ordinary, r.calls),

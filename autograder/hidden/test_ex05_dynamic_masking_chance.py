@@ -166,7 +166,7 @@ def test_positions_uniform(student: Student, seed: int) -> None:
     """The selected positions are uniform among the candidates of the sequence: no place is preferred, none avoided, and
     neighbours are no likelier together.
 
-    A right solution fails with probability below 6e-12.
+    A right solution fails with probability below 7e-12.
     Detected with probability above 0.999: a position never selected; neighbours selected together; only the first half.
     """
     drawn = sample(student, seed, chance.SELECTION)
@@ -199,27 +199,31 @@ def test_positions_uniform(student: Student, seed: int) -> None:
                 f"{count} of {sum(drawn.counts)} targets have an id {what}; {spell(bounds)} are likely.",
                 "position-bias",
             )
-    early = together = 0
-    early_counts, pair_counts = [], []
+    early, early_counts = 0, []
     for selected in drawn.selected:
         n = selected.shape[1]
-        one, other = halves(selected)
         early += int(selected[:, : n // 2].sum())
-        together += int((one & other).sum())
         early_counts += [chance.overlap(n, n // 2, int(k)) for k in selected.sum(axis=1)]
-        pair_counts += [chance.both_of_pairs(n // 2, int(k)) for k in selected.sum(axis=1)]
     bounds = chance.total(early_counts).bounds()
     if outside(early, bounds):
         drawn.fail(
             f"{early} of {sum(drawn.counts)} targets lie in the first half of a sequence; likely are {spell(bounds)}.",
             "position-bias",
         )
-    bounds = chance.total(pair_counts).bounds()
-    if outside(together, bounds):
-        drawn.fail(
-            f"Of neighbouring candidates, both were selected {together} times; {spell(bounds)} times are likely.",
-            "position-bias",
-        )
+    for first_place in (0, 1):
+        together, pair_counts = 0, []
+        for selected in drawn.selected:
+            pairs = (selected.shape[1] - first_place) // 2
+            part = selected[:, first_place : first_place + 2 * pairs]
+            one, other = halves(part)
+            together += int((one & other).sum())
+            pair_counts += [chance.both_of_pairs(pairs, int(k)) for k in part.sum(axis=1)]
+        bounds = chance.total(pair_counts).bounds()
+        if outside(together, bounds):
+            drawn.fail(
+                f"Of neighbouring candidates, both were selected {together} times; {spell(bounds)} times are likely.",
+                "position-bias",
+            )
 
 
 @pytest.mark.worth("mask_tokens", 0.4, misconception="wrong-split")
@@ -286,7 +290,8 @@ def test_each_token_on_its_own(student: Student, seed: int) -> None:
     drawn = sample(student, seed, chance.ACTIONS)
     same = chance.agreement(chance.DEFAULT_RATES, drawn.design.ordinary)
     fates = [np.where(selected, fate, -1) for fate, selected in zip(drawn.fate, drawn.selected, strict=True)]
-    alike("neighbouring targets", drawn, [halves(fate) for fate in fates], same)
+    for first_place in (0, 1):
+        alike("neighbouring targets", drawn, [halves(fate[:, first_place:]) for fate in fates], same)
     alike("targets in the same place of two sequences", drawn, [(fate[::2], fate[1::2]) for fate in fates], same)
     alike("targets in the same place of two sequences", drawn, [mirrored(fate) for fate in fates], same)
     mask_share = chance.DEFAULT_RATES[0]
@@ -310,7 +315,8 @@ def test_each_token_on_its_own(student: Student, seed: int) -> None:
     rows = [
         row[chosen] for f, s in zip(drawn.fate, drawn.selected, strict=True) for row, chosen in zip(f, s, strict=True)
     ]
-    alike("successive targets", drawn, [halves(row[None]) for row in rows], same)
+    for first_place in (0, 1):
+        alike("successive targets", drawn, [halves(row[None, first_place:]) for row in rows], same)
     varied("sequence", drawn, rows, rest=False)
     varied(
         "call",
@@ -324,14 +330,16 @@ def test_each_token_on_its_own(student: Student, seed: int) -> None:
 def test_random_ids_independent(student: Student, seed: int) -> None:
     """Each random token is drawn by itself: neither one id for many positions, nor ids dealt out like cards.
 
-    A right solution fails with probability below 7e-12.
+    A right solution fails with probability below 8e-12.
     Detected with probability above 0.999: one id a sequence; ids dealt like cards.
     """
     drawn = sample(student, seed, chance.REPLACEMENTS, (0.0, 1.0))
     size = drawn.design.ordinary
     new = [np.where(selected, array, -1) for array, selected in zip(drawn.new, drawn.selected, strict=True)]
     alike_ids = "one id for many positions" if any(len(np.unique(array)) < size // 2 for array in new) else ""
-    alike("neighbouring targets", drawn, [halves(array) for array in new], 1 / size, "became the same id")
+    for first_place in (0, 1):
+        pairs = [halves(array[:, first_place:]) for array in new]
+        alike("neighbouring targets", drawn, pairs, 1 / size, "became the same id")
     alike(
         "targets in the same place of two sequences",
         drawn,

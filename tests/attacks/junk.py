@@ -286,7 +286,7 @@ def strange_name(rng: random.Random, folder: Path) -> Path:
             "éx02 ex02 作业.py",
             "ex02_$(touch x);.py",
             "::error::ex02.py",
-            "<b>ex02</b>.py",
+            "<b>ex02<b>.py",
             "-e ex02.py",
         ]
     )

@@ -77,6 +77,8 @@ def test_a_kill_at_any_moment_makes_no_verdict_wrong(
             cwd=ROOT,
         )
         time.sleep(rng.uniform(0.3, 1.0) * seconds)
+        while not victims(process.pid, kind) and process.poll() is None:
+            time.sleep(0.005)
         family = below(process.pid)
         for victim in victims(process.pid, kind)[:1]:
             try:
