@@ -135,7 +135,20 @@ class _Zygote:
                     self._reap(descriptor)
 
     def _announce(self) -> None:
-        """Try all the walls in a child, and say which stand."""
+        """Try all the walls in a child, and say which stand.  A child that is killed meanwhile says nothing: again."""
+        stands = b""
+        for _ in range(3):
+            stands = stands or self._try_walls()
+        walls = self._walls
+        if stands:
+            walls.landlock, walls.seccomp = json.loads(stands)
+        for name, stand in (("Landlock", walls.landlock), ("seccomp", walls.seccomp)):
+            if not stand and self._settings.mode != "off":
+                walls.missing.append(name)
+        self._control.send(json.dumps(["ready", walls.level, walls.missing, walls.namespaces]).encode())
+
+    def _try_walls(self) -> bytes:
+        """Which walls a child could build, as JSON; empty if it could not say."""
         read, write = os.pipe()
         pid = self._fork()
         if pid == 0:
@@ -151,13 +164,7 @@ class _Zygote:
             stands += piece
         os.close(read)
         os.waitpid(pid, 0)
-        walls = self._walls
-        if stands:
-            walls.landlock, walls.seccomp = json.loads(stands)
-        for name, stand in (("Landlock", walls.landlock), ("seccomp", walls.seccomp)):
-            if not stand and self._settings.mode != "off":
-                walls.missing.append(name)
-        self._control.send(json.dumps(["ready", walls.level, walls.missing, walls.namespaces]).encode())
+        return stands
 
     def _spawn(self, request: dict[str, Any], descriptors: list[int]) -> int | None:
         """Fork a worker on the descriptors [channel, arena] that came with the request; answer with a pidfd."""

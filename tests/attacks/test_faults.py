@@ -76,7 +76,7 @@ def test_a_kill_at_any_moment_makes_no_verdict_wrong(
             env=ENVIRONMENT,
             cwd=ROOT,
         )
-        time.sleep(rng.uniform(0.3, 1.0) * seconds)
+        time.sleep(rng.uniform(0.1, 0.7) * seconds)
         while not victims(process.pid, kind) and process.poll() is None:
             time.sleep(0.005)
         family = below(process.pid)
