@@ -274,6 +274,8 @@ class _Checks:
         self, item: pytest.Item, following: pytest.Item | None, student: Student, done: dict[str, Check]
     ) -> Check:
         needs = worth(item).needs
+        if needs is not None and done[needs].verdict == "not_implemented":
+            return _check(item, Ending("not_implemented", done[needs].message))
         if needs is not None and done[needs].verdict != "passed":
             return _check(item, Ending("skipped", f"Not run, because “{done[needs].title}” did not pass."))
         started = time.perf_counter()

@@ -35,6 +35,13 @@ def test_the_points_of_the_checks_add_up(exercise: Exercise, references: dict[st
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda e: e.id)
+def test_a_stub_is_not_implemented_throughout(exercise: Exercise) -> None:
+    report = grade(banks.submission(exercise, ROOT / "exercises" / f"{exercise.module}.py", exercise.id))
+    assert report.points == 0
+    assert {check.verdict for check in report.checks} == {"not_implemented"}
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda e: e.id)
 def test_titles_are_sentences_and_differ(exercise: Exercise, references: dict[str, Report]) -> None:
     (report,) = references[exercise.id].exercises
     titles = [check.title for check in references[exercise.id].checks]
