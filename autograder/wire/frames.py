@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
-import time
 from collections.abc import Callable
 
 from autograder.wire.codec import MAX_BYTES, WireError
 
 _LENGTH = struct.Struct("!I")
 _PIECE = 1 << 18
-#: Seconds to look for an answer before going to sleep.
-_MOMENT = 200e-6
 
 
 class Closed(Exception):
@@ -53,26 +49,15 @@ class Reader:
 
     def _fill(self, count: int, wait: Callable[[], None] | None) -> None:
         while len(self._data) < count:
-            piece = self._soon()
-            if piece is None:
-                if wait is not None:
-                    wait()
-                    continue
-                piece = self._read(0)
+            if wait is not None:
+                wait()
+            try:
+                piece = self._read(0 if wait is None else socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                continue
             if not piece:
                 raise Closed
             self._data += piece
-
-    def _soon(self) -> bytes | None:
-        """What can be read within a moment: going to sleep and being woken costs more than most answers take."""
-        deadline = time.perf_counter() + _MOMENT
-        while True:
-            try:
-                return self._read(socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                if time.perf_counter() > deadline:
-                    return None
-                os.sched_yield()
 
     def _read(self, flags: int) -> bytes:
         try:
