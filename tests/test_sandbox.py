@@ -308,3 +308,19 @@ def test_the_environment_of_a_worker_is_scrubbed(monkeypatch: pytest.MonkeyPatch
     assert found == []
     assert "geheim" not in repr(environment)
     assert len(environment) < 20
+
+
+def test_a_host_that_forbids_user_namespaces_is_not_waited_for() -> None:
+    """The helper that writes the id maps held its own pipe open, and start-up hung where the namespace was refused."""
+    if shutil.which("unshare") is None:
+        pytest.skip("util-linux is not installed")
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", script, "sh", sys.executable, "-m", "autograder", "doctor"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "missing: namespaces" in done.stdout, done.stdout + done.stderr

@@ -95,33 +95,37 @@ def leave_kernel_views() -> None:
 def _own_user_namespace() -> None:
     """A user namespace (user_namespaces(7)): root maps a range of ids for workers, anybody else only their own."""
     uid, gid = os.getuid(), os.getgid()
-    ready, told = os.pipe(), os.pipe()
+    ready, go = os.pipe()
     pid = os.getpid()
     helper = os.fork()
     if helper == 0:  # stays outside, where writing a map of many ids is allowed to root
+        os.close(go)  # else the end of the pipe would never be seen, should the namespace be refused
         status = 1
         with contextlib.suppress(OSError):
-            os.read(ready[0], 1)
-            if uid == 0:
-                ranges = f"0 0 1\n{FIRST_UID} {FIRST_UID} {UIDS}\n"
-                _write(f"/proc/{pid}/uid_map", ranges)
-                _write(f"/proc/{pid}/gid_map", ranges)
-            else:
-                _write(f"/proc/{pid}/uid_map", f"{uid} {uid} 1\n")
-                _write(f"/proc/{pid}/setgroups", "deny")
-                _write(f"/proc/{pid}/gid_map", f"{gid} {gid} 1\n")
-            status = 0
+            if os.read(ready, 1):
+                _write_maps(pid, uid, gid)
+                status = 0
         os._exit(status)
     try:
         syscalls.unshare(syscalls.CLONE_NEWUSER)
-        os.write(ready[1], b"x")
+        os.write(go, b"x")
     finally:
-        for end in (*ready, *told):
-            with contextlib.suppress(OSError):
-                os.close(end)
+        os.close(ready)
+        os.close(go)
         _, status = os.waitpid(helper, 0)
     if status != 0:
         raise OSError(1, "the id maps of the user namespace could not be written")
+
+
+def _write_maps(pid: int, uid: int, gid: int) -> None:
+    if uid == 0:
+        ranges = f"0 0 1\n{FIRST_UID} {FIRST_UID} {UIDS}\n"
+        _write(f"/proc/{pid}/uid_map", ranges)
+        _write(f"/proc/{pid}/gid_map", ranges)
+    else:
+        _write(f"/proc/{pid}/uid_map", f"{uid} {uid} 1\n")
+        _write(f"/proc/{pid}/setgroups", "deny")
+        _write(f"/proc/{pid}/gid_map", f"{gid} {gid} 1\n")
 
 
 def _write(path: str, text: str) -> None:
