@@ -65,7 +65,6 @@ class RemoteClassroom:
     """A zygote and what it needs.  A context manager; `open` gives the student's side for one exercise.
 
     level: the walls in words, for reports.  kind: "full", "partial" or "bare".  missing: what the host does not offer.
-    worker_seconds: CPU seconds of all workers that have ended.
     namespaces: False to do without them, as on a host that forbids them.
     sandbox: "auto" takes the strongest walls the host offers, "strict" refuses less than Landlock and seccomp, "off"
     builds none but resource limits.
@@ -91,7 +90,6 @@ class RemoteClassroom:
         self._namespaces = False
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: dict[int, int] = {}
-        self.worker_seconds = 0.0
 
     def __enter__(self) -> RemoteClassroom:
         self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
@@ -270,15 +268,11 @@ class RemoteClassroom:
                 raise ConnectionError("the zygote is gone")
             kind, number, *rest = json.loads(message)
             if kind == "ended":
-                self._note_end(number, *rest)
+                self._ended[number] = rest[0]
             elif kind == "failed" and number == serial:
                 raise OSError(rest[0])
             elif kind == "spawned" and number == serial:
                 return descriptors[0]
-
-    def _note_end(self, serial: int, status: int, cpu: float) -> None:
-        self._ended[serial] = status
-        self.worker_seconds += cpu
 
     def exit_status(self, serial: int) -> int | None:
         """How a worker that is gone ended: exit status, or minus the signal's number; None if the zygote is gone."""
@@ -290,7 +284,7 @@ class RemoteClassroom:
                     return None
                 kind, number, *rest = json.loads(message)
                 if kind == "ended":
-                    self._note_end(number, *rest)
+                    self._ended[number] = rest[0]
         except OSError:
             return None
         finally:
@@ -485,7 +479,7 @@ class RemoteStudent(Student):
     def _exchange(self, kind: str, *values: Any) -> list[Any]:
         """One request of plain values and its reply."""
         identity = secrets.token_bytes(16)
-        return self._reply(identity, Encoder(refer=_as_callback).pack([kind, identity, *values]), Decoder())
+        return self._reply(identity, Encoder().pack([kind, identity, *values]), Decoder())
 
     def _reply(self, identity: bytes, message: bytes, decoder: Decoder) -> list[Any]:
         """Send a request and wait for its reply, answering what the worker asks in between."""
@@ -573,7 +567,7 @@ class RemoteStudent(Student):
             inputs.append(tensor)
             return len(inputs) - 1
 
-        encoder = Encoder(store=store, refer=_as_callback, track=track, keep_strides=True)
+        encoder = Encoder(store=store, track=track, keep_strides=True)
         names = call.names
         encoded = []
         for name, value in zip(names, call.values, strict=True):  # noqa: B007 — read by store
@@ -680,11 +674,6 @@ class RemoteStudent(Student):
             yield self._trap
         finally:
             self._trap = None
-
-
-def _as_callback(value: Any) -> None:
-    """Nothing of the grader's crosses by accident: functions go over by `replacing` only."""
-    return None
 
 
 class _Graph:
