@@ -29,8 +29,8 @@ def examine() -> tuple[str, bool]:
     """A report for people, and whether the walls are at least "partial".  Starts and ends one zygote."""
     import torch
 
+    from autograder.wire.classroom import RemoteClassroom
     from autograder.wire.errors import GraderFault
-    from autograder.wire.remote import RemoteClassroom
 
     lines = [
         f"system      {platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} cores",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -25,6 +26,9 @@ from autograder.syllabus import EXERCISES, Exercise
 from autograder.wire.errors import GraderFault, Interrupted, RemoteError
 from autograder.wire.proxy import LocalStudent, Student
 from autograder.wire.show import show
+
+if TYPE_CHECKING:
+    from autograder.wire.classroom import Classrooms
 
 HIDDEN = Path(__file__).parent / "hidden"
 _TEST_MODULE = re.compile(r"test_ex(\d\d)_")
@@ -107,12 +111,20 @@ def grade_all(submissions: Iterable[Submission], options: Options, on_report: Ca
     torch.set_num_threads(1)
     device = chosen_device(options.device)
     if options.in_process:
-        _run(submissions, options, device, open_in_process, "in-process (no protection)", on_report)
+        _run(submissions, options, device, open_in_process, lambda: "in-process (no protection)", on_report)
         return
-    from autograder.wire.remote import RemoteClassroom
+    from autograder.wire.classroom import Classrooms
 
-    with RemoteClassroom(options.sandbox, device, options.seed, options.limits) as classroom:
-        _run(submissions, options, device, classroom.open, classroom.level, on_report)
+    with Classrooms(options.sandbox, device, options.seed, options.limits) as classrooms:
+        grade_in(classrooms, submissions, options, on_report)
+
+
+def grade_in(
+    classrooms: Classrooms, submissions: Iterable[Submission], options: Options, on_report: Callable[[Report], None]
+) -> None:
+    """Grade submissions in classrooms that are open already, and stay open."""
+    torch.set_num_threads(1)
+    _run(submissions, options, chosen_device(options.device), classrooms.open, lambda: classrooms.level, on_report)
 
 
 def grade(submission: Submission, options: Options = Options()) -> Report:
@@ -127,7 +139,7 @@ def _run(
     options: Options,
     device: torch.device,
     opener: Opener,
-    sandbox: str,
+    sandbox: Callable[[], str],
     on_report: Callable[[Report], None],
 ) -> None:
     plugin = _Checks(submissions, options, device, opener, sandbox, on_report)
@@ -158,7 +170,7 @@ class _Checks:
         options: Options,
         device: torch.device,
         opener: Opener,
-        sandbox: str,
+        sandbox: Callable[[], str],
         on_report: Callable[[Report], None],
     ) -> None:
         self._submissions = submissions
@@ -232,7 +244,7 @@ class _Checks:
         return Report(
             submission=submission.name,
             exercises=exercises,
-            sandbox=self._sandbox,
+            sandbox=self._sandbox(),
             device=self._device.type,
             seed=self._options.seed,
             grader_version=__version__,

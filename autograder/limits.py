@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,10 @@ class Limits:
     function_cpu: float = 20.0
     function_wall: float = 50.0
     exercise_cpu: float = 150.0
+
+    def times(self, factor: float) -> Limits:
+        """The limits of an exercise that takes `factor` times as long as others: one that trains models."""
+        return Limits(*(value * factor for value in astuple(self)))
 
     @property
     def worker_cpu(self) -> int:

@@ -76,7 +76,7 @@ if __name__ == "__main__":
 # %% [markdown]
 # ## From ids to vectors
 #
-# Each table is a matrix whose row *i* is the vector of id *i*. Positions need no ids: in every sequence of the batch
+# Each table is a matrix whose row $i$ is the vector of id $i$. Positions need no ids: in every sequence of the batch
 # they count 0, 1, 2, … An index of -1 is not an error to NumPy: it means the last row. In a vocabulary it means
 # nothing.
 
@@ -154,7 +154,7 @@ if __name__ == "__main__":
 # %% [markdown]
 # ## In writing (4 points, graded by a person)
 #
-# 1. Why must the token, segment and position embeddings share the same *d*?
+# 1. Why must the token, segment and position embeddings share the same $d$?
 # 2. Why can the three parts not be recovered from their sum, although the model makes good use of it?
 #
 # *Your answer:*

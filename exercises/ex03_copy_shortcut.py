@@ -47,8 +47,8 @@ import torch
 # %% [markdown]
 # ## A rule without context
 #
-# At each position the rule gives the score `scale` to the token that it sees there and 0 to the other V - 1. The larger
-# `scale`, the surer it is that the token it sees is the token it is asked for.
+# At each position the rule gives the score `scale` to the token that it sees there and 0 to the other $V - 1$. The
+# larger `scale`, the surer the rule is that the token it sees is the token it is asked for.
 
 
 # %%
@@ -76,7 +76,7 @@ if __name__ == "__main__":
 # %% [markdown]
 # ## Its loss
 #
-# The same mean as in exercise 2, over the selected positions. A scale of 1e4 is allowed, and $e^{10000}$ is not a
+# The same mean as in exercise 2, over the selected positions. A `scale` of 1e4 is allowed, and $e^{10000}$ is not a
 # number that a computer holds: rearrange before you compute.
 
 
@@ -144,8 +144,8 @@ if __name__ == "__main__":
 # %% [markdown]
 # ## The best it can do
 #
-# With q the chance of a match, the expected loss of the rule at scale s is
-# $\ln(1 + (V-1)e^{-s}) + (1-q)\,s$. How low can it go, over all real s?
+# With $q$ the chance of a match, the expected loss of the rule at scale $s$ is
+# $\ln(1 + (V-1)e^{-s}) + (1-q)\,s$. How low can it go, over all real $s$?
 
 
 # %%
@@ -172,6 +172,36 @@ if __name__ == "__main__":
     print("targets hidden:", context_free_floor(0.0, 30_522), "=", math.log(30_521))
     print("BERT:", context_free_floor(match_probability(0.8, 0.1, 0.1, 30_517), 30_522))
     print("targets visible:", context_free_floor(1.0, 30_522))
+
+# %% [markdown]
+# ## To look at
+#
+# The expected loss over `scale`, for targets that are all visible, all hidden, or treated as BERT does. Where does
+# each curve come closest to its dashed line? What does it cost to be too sure?
+
+# %%
+if __name__ == "__main__":
+    from exercises.kit import plots
+
+    scales = torch.linspace(0, 25, 101).tolist()
+    seen = torch.tensor([[7]])
+    visible = [copy_loss(seen, seen, seen > 0, 30_522, scale) for scale in scales]
+    hidden = [copy_loss(seen, seen + 1, seen > 0, 30_522, scale) for scale in scales]
+    q = match_probability(0.8, 0.1, 0.1, 30_517)
+    figure = plots.loss_over_scale(
+        scales,
+        {
+            "all hidden: q = 0": hidden,
+            "BERT: q = 0.1": [q * match + (1 - q) * miss for match, miss in zip(visible, hidden, strict=True)],
+            "all visible: q = 1": visible,
+        },
+        {
+            "all hidden: q = 0": context_free_floor(0.0, 30_522),
+            "BERT: q = 0.1": context_free_floor(q, 30_522),
+            "all visible: q = 1": context_free_floor(1.0, 30_522),
+        },
+    )
+    plots.show()
 
 # %% [markdown]
 # ## In writing (4 points, graded by a person)

@@ -48,8 +48,8 @@ import torch
 # %% [markdown]
 # ## Shapes and memory
 #
-# m sequences of T tokens, hidden size d, H heads of width d / H, C classes. The scores of *one* layer already hold
-# m · H · T · T numbers: that is what makes long texts expensive.
+# $m$ sequences of $T$ tokens, hidden size $d$, $H$ heads of width $d / H$, $C$ classes. The scores of *one* layer
+# already hold $m \cdot H \cdot T \cdot T$ numbers: that is what makes long texts expensive.
 
 
 # %%
@@ -111,7 +111,8 @@ if __name__ == "__main__":
 # ## Scaled dot products
 #
 # $\mathbf{S} = \mathbf{Q}\mathbf{K}^\top / \sqrt{d_k}$ (Vaswani et al. 2017, equation 1). If the entries of a query and
-# a key have variance 1, their dot product has variance $d_k$, and its square root brings that back to 1.
+# a key are independent, with mean 0 and variance 1, their dot product has variance $d_k$; dividing by $\sqrt{d_k}$
+# brings that back to 1.
 
 
 # %%
@@ -182,3 +183,28 @@ if __name__ == "__main__":
     weights = masked_softmax(s, torch.tensor([[1, 1, 0], [0, 0, 0]]))
     weights[:, 0].sum().backward()
     print(weights, s.grad)
+
+# %% [markdown]
+# ## To look at
+#
+# The same scores under three masks. Hatched cells are exactly 0. A padding mask empties the *columns* of the padding,
+# since nothing may attend to it. The *rows* of the padding are still distributions; only, nobody reads them. Mask the
+# rows as well, and they are rows with nothing to attend to: all zeros.
+
+# %%
+if __name__ == "__main__":
+    from exercises.kit import plots
+
+    tokens = ["[CLS]", "a", "thin", "plot", "[SEP]", "[PAD]", "[PAD]"]
+    query, key = torch.randn(2, len(tokens), 64, generator=torch.Generator().manual_seed(0))  # (T, d_k) each
+    scores = attention_scores(query, key)  # (T, T)
+    padding = torch.tensor([[token != "[PAD]" for token in tokens]])  # (1, T)
+    figure = plots.attention_heatmaps(
+        {
+            "no mask": masked_softmax(scores, torch.ones_like(padding)),
+            "padding mask (1, T)": masked_softmax(scores, padding),
+            "rows masked too (T, T)": masked_softmax(scores, padding & padding.T),
+        },
+        tokens,
+    )
+    plots.show()

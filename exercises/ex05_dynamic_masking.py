@@ -116,6 +116,31 @@ if __name__ == "__main__":
     print(mask_tokens(ids, ones, 1 - ones, mask_token_id=4, ordinary_ids=torch.arange(5, 200)))
 
 # %% [markdown]
+# ## To look at
+#
+# 4000 sequences at once. Left: the share of selected tokens lies around 0.15; with a fixed count for each sequence it
+# is a single bar. Right: what became of the selected. If random and kept differ, which tokens did the second draw
+# divide: all the targets, or those that [MASK] left?
+
+# %%
+if __name__ == "__main__":
+    from exercises.kit import plots
+
+    ids = torch.arange(5, 133).repeat(4000, 1)  # (4000, 128), all of them candidates
+    ones = torch.ones_like(ids)
+    source = torch.Generator().manual_seed(0)
+    batch = mask_tokens(ids, ones, 1 - ones, mask_token_id=4, ordinary_ids=torch.arange(5, 30_000), generator=source)
+    seen, targets = batch.input_ids[batch.selected], batch.labels[batch.selected]
+    fates = {"[MASK]": seen == 4, "random": (seen != 4) & (seen != targets), "kept": seen == targets}
+    figure = plots.masking(
+        batch.selected.double().mean(dim=1),
+        0.15,
+        {name: met.double().mean().item() for name, met in fates.items()},
+        {"[MASK]": 0.8, "random": 0.1, "kept": 0.1},
+    )
+    plots.show()
+
+# %% [markdown]
 # ## From texts to a batch
 #
 # Texts differ in length, so the short ones are filled up on the right to the longest *of the batch*. What is padding is

@@ -8,6 +8,16 @@
 #
 # **Time.** About 40 minutes.
 
+# %% [markdown] lang="zh"
+# # 练习 1：输入表示
+#
+# **目标**：构造进入 BERT 第一层的向量。每个位置有三个向量，分别表示词元、所属的段和位置，三者相加。
+# 然后证明：这个和无法再拆回原来的三个部分。
+#
+# **不涉及**：文本的分词、嵌入表的训练，以及 BERT 在求和之后所做的层归一化和 dropout。
+#
+# **用时**：约 40 分钟。
+
 # %%
 import numpy as np
 
@@ -17,6 +27,13 @@ import numpy as np
 # $\mathbf{x}_i = \mathbf{e}^{\text{token}}_i + \mathbf{e}^{\text{segment}}_i + \mathbf{e}^{\text{position}}_i$, all
 # three in $\mathbb{R}^d$ (Devlin et al. 2019, section 3 and figure 2). NumPy would happily stretch a shape that does
 # not fit. Here that is a mistake, and you say so.
+
+# %% [markdown] lang="zh"
+# ## 三个向量之和
+#
+# $\mathbf{x}_i = \mathbf{e}^{\text{token}}_i + \mathbf{e}^{\text{segment}}_i + \mathbf{e}^{\text{position}}_i$，
+# 三项依次为词元嵌入、段嵌入和位置嵌入，都属于 $\mathbb{R}^d$（Devlin et al. 2019，第 3 节与图 2）。
+# 形状不一致时，NumPy 会默默地用广播把它撑开。在这里那是错误的输入，你的代码要明确指出。
 
 
 # %%
@@ -52,9 +69,15 @@ if __name__ == "__main__":
 # %% [markdown] lang="en"
 # ## From ids to vectors
 #
-# Each table is a matrix whose row *i* is the vector of id *i*. Positions need no ids: in every sequence of the batch
+# Each table is a matrix whose row $i$ is the vector of id $i$. Positions need no ids: in every sequence of the batch
 # they count 0, 1, 2, … An index of -1 is not an error to NumPy: it means the last row. In a vocabulary it means
 # nothing.
+
+# %% [markdown] lang="zh"
+# ## 从 id 到向量
+#
+# 每张嵌入表都是一个矩阵，第 $i$ 行就是 id 为 $i$ 的向量。位置不需要 id：批次中每个序列的位置都从 0 数起，
+# 即 0、1、2……下标 -1 对 NumPy 来说不是错误，它表示最后一行；而在词表里，它没有任何含义。
 
 
 # %%
@@ -126,6 +149,12 @@ if __name__ == "__main__":
 # If somebody could compute the three parts from their sum, no other three parts could have the same sum. So one other
 # decomposition settles the question. Give a recipe that finds one for *any* three arrays.
 
+# %% [markdown] lang="zh"
+# ## 求和不可逆
+#
+# 假如有人能由和算出三个部分，那么就不会有另外三个部分具有相同的和。因此，只要给出另一种分解，问题就有了定论。
+# 请写出一种做法，使它对*任意*三个数组都能找到另一种分解。
+
 
 # %%
 def another_decomposition(
@@ -162,19 +191,38 @@ if __name__ == "__main__":
 # %% [markdown] lang="en"
 # ## In writing (4 points, graded by a person)
 #
-# 1. Why must the token, segment and position embeddings share the same *d*?
+# 1. Why must the token, segment and position embeddings share the same $d$?
 # 2. Why can the three parts not be recovered from their sum, although the model makes good use of it?
 #
 # <!-- BEGIN ANSWER -->
 # 1. A sum of vectors is taken entry by entry, so it exists only between vectors of the same space $\mathbb{R}^d$, and
-#    the sum lies in that space again: the layers above see one width *d*, whatever was added. Vectors of different
+#    the sum lies in that space again: the layers above see one width $d$, whatever was added. Vectors of different
 #    widths could be concatenated, or first mapped to a common width, but that would be another model. Broadcasting
 #    only makes the shapes fit: it repeats one number for many entries and has no meaning as an embedding.
 # 2. For every vector $\mathbf{c}$, $(\mathbf{t}+\mathbf{c}) + (\mathbf{s}-\mathbf{c}) + \mathbf{p}$ is the same sum:
-#    *3d* unknowns, *d* equations, so infinitely many triples fit. Even with the tables fixed, adding **c** to all rows
-#    of one and taking it from all rows of another changes no input of the model. So the rows of a table mean nothing
-#    by themselves; only sums do. With the tables known and fixed, a sum may happen to point to one single triple of
-#    rows, because the candidates are finitely many. That is a property of those tables, not of addition. The model
-#    needs no recovery: its first matrices are learned together with the tables and can read out of the sum whatever
-#    directions help.
+#    $3d$ unknowns, $d$ equations, so infinitely many triples fit. Nor do the sums determine the tables: adding
+#    $\mathbf{c}$ to all rows of one table and taking it from all rows of another changes no input of the model. So the
+#    rows of a table mean nothing by themselves; only sums do. With the tables known and fixed, a sum may happen to
+#    point to one single triple of rows, because the candidates are finitely many. That is a property of those tables,
+#    not of addition. The model needs no recovery: its first matrices are learned together with the tables and can read
+#    out of the sum whatever directions help.
+# <!-- END ANSWER -->
+
+# %% [markdown] lang="zh"
+# ## 书面回答（4 分，由教师评阅）
+#
+# 1. 词元嵌入、段嵌入和位置嵌入的维度 $d$ 为什么必须相同？
+# 2. 模型能够很好地利用这个和，但为什么无法由它还原出三个部分？
+#
+# <!-- BEGIN ANSWER -->
+# 1. 向量按分量相加，所以只有同一空间 $\mathbb{R}^d$ 中的向量才能相加，其和仍在该空间中：
+#    无论加了几项，上面各层看到的宽度始终是 $d$。
+#    宽度不同的向量可以拼接，也可以先映射到同一宽度，但那就是另一个模型了。广播只是让形状凑得上：
+#    它把一个数重复用在许多分量上，作为嵌入没有意义。
+# 2. 对任意向量 $\mathbf{c}$，$(\mathbf{t}+\mathbf{c}) + (\mathbf{s}-\mathbf{c}) + \mathbf{p}$ 都是同一个和：
+#    未知数有 $3d$ 个，方程只有 $d$ 个，所以满足条件的三元组有无穷多个。和也不能确定嵌入表：
+#    给一张表的所有行都加上 $\mathbf{c}$，再从另一张表的所有行中减去它，模型的输入丝毫不变。
+#    所以单独看一张表的行没有意义，有意义的只是和。如果三张表已知且固定，一个和也许恰好只对应一组行，
+#    因为候选只有有限多个；但这是那几张表的性质，不是加法的性质。模型也不需要还原：
+#    它最前面的几个矩阵与嵌入表一起学习，可以从和中读出任何有用的方向。
 # <!-- END ANSWER -->

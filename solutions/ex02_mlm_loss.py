@@ -12,6 +12,19 @@
 #
 # **Time.** About 50 minutes.
 
+# %% [markdown] lang="zh"
+# # 练习 2：掩码语言模型损失
+#
+# **目标**：从定义出发写出 BERT 预训练的损失，即被选中位置上原词元的平均负对数似然，其他位置一概不计。
+#
+# **不涉及**：如何选择这些位置（练习 5）、产生 logits 的模型，以及运行速度。
+#
+# **禁用**：cross_entropy、nll_loss、softmax 和 log_softmax，
+# 包括 `torch`、`torch.nn.functional` 和 `torch.special` 中的函数，以及相应的张量方法和模块。
+# 调用它们时，代替它们的函数会报错说明。`torch.logsumexp` 和 `torch.distributions` 可以使用。
+#
+# **用时**：约 50 分钟。
+
 # %%
 import math
 from collections.abc import Sequence
@@ -25,6 +38,12 @@ import torch
 # $L = -\frac{1}{|M|} \sum_{i \in M} \ln p(x_i \mid \tilde{\mathbf{x}})$, where $M$ holds the selected positions,
 # $x_i$ is the original token and $\tilde{\mathbf{x}}$ the corrupted text. First suppose that the probabilities
 # $p(x_i \mid \tilde{\mathbf{x}})$ are given.
+
+# %% [markdown] lang="zh"
+# ## 从概率到损失
+#
+# $L = -\frac{1}{|M|} \sum_{i \in M} \ln p(x_i \mid \tilde{\mathbf{x}})$，其中 $M$ 是被选中位置的集合，
+# $x_i$ 是原词元，$\tilde{\mathbf{x}}$ 是被破坏后的文本。先假设概率 $p(x_i \mid \tilde{\mathbf{x}})$ 已经给出。
 
 
 # %%
@@ -64,6 +83,12 @@ if __name__ == "__main__":
 # $\ln p_j = z_j - \ln \sum_k e^{z_k}$. In float32, $e^{89}$ is infinite and $e^{-104}$ is zero. Adding one number to
 # all logits of a position changes no probability: choose it so that the largest exponent is 0.
 
+# %% [markdown] lang="zh"
+# ## 从 logits 到对数概率
+#
+# $\ln p_j = z_j - \ln \sum_k e^{z_k}$。在 float32 中，$e^{89}$ 上溢为无穷大，$e^{-104}$ 下溢为零。
+# 给同一位置的所有 logits 加上同一个数，概率不变：请选择这个数，使最大的指数为 0。
+
 
 # %%
 def stable_log_softmax(logits: torch.Tensor) -> torch.Tensor:
@@ -99,6 +124,12 @@ if __name__ == "__main__":
 #
 # The denominator is the number of selected positions in the *whole batch*. A sequence without any adds nothing to the
 # sum and nothing to the count, so neither length nor the number of masks in a sequence changes the scale of the loss.
+
+# %% [markdown] lang="zh"
+# ## 一个批次的损失
+#
+# 分母是*整个批次*中被选中位置的个数。没有被选中位置的序列，对总和没有贡献，对个数也没有贡献；
+# 因此，无论序列的长度还是其中掩码的个数，都不会改变损失的尺度。
 
 
 # %%

@@ -8,6 +8,16 @@
 #
 # **Time.** About 45 minutes.
 
+# %% [markdown] lang="zh"
+# # 练习 3：复制捷径
+#
+# **目标**：弄清为什么必须把目标遮住。构造一条规则，它只看该位置自身的词元；
+# 然后度量：目标可见时它的损失有多小，目标不可见时又有多大。
+#
+# **不涉及**：训练。这里的一切都是对一条只含一个数的规则所做的算术。
+#
+# **用时**：约 45 分钟。
+
 # %%
 import math
 
@@ -16,8 +26,14 @@ import torch
 # %% [markdown] lang="en"
 # ## A rule without context
 #
-# At each position the rule gives the score `scale` to the token that it sees there and 0 to the other V - 1. The larger
-# `scale`, the surer it is that the token it sees is the token it is asked for.
+# At each position the rule gives the score `scale` to the token that it sees there and 0 to the other $V - 1$. The
+# larger `scale`, the surer the rule is that the token it sees is the token it is asked for.
+
+# %% [markdown] lang="zh"
+# ## 不看上下文的规则
+#
+# 在每个位置，这条规则给它所看到的词元打分 `scale`，给其余 $V - 1$ 个词元打 0 分。
+# `scale` 越大，规则就越确信：看到的词元就是要预测的词元。
 
 
 # %%
@@ -51,8 +67,14 @@ if __name__ == "__main__":
 # %% [markdown] lang="en"
 # ## Its loss
 #
-# The same mean as in exercise 2, over the selected positions. A scale of 1e4 is allowed, and $e^{10000}$ is not a
+# The same mean as in exercise 2, over the selected positions. A `scale` of 1e4 is allowed, and $e^{10000}$ is not a
 # number that a computer holds: rearrange before you compute.
+
+# %% [markdown] lang="zh"
+# ## 它的损失
+#
+# 与练习 2 相同，是被选中位置上的平均值。`scale` 最大可以取到 1e4，而 $e^{10000}$ 超出了计算机能表示的范围：
+# 先把式子变形，再计算。
 
 
 # %%
@@ -101,6 +123,12 @@ if __name__ == "__main__":
 # BERT replaces a selected token by [MASK] with probability 0.8, by a random ordinary token with 0.1, and leaves it as
 # it is with 0.1. A random token may happen to be the original.
 
+# %% [markdown] lang="zh"
+# ## 捷径有多大概率是对的
+#
+# 对被选中的词元，BERT 以概率 0.8 换成 [MASK]，以概率 0.1 换成随机的普通词元，以概率 0.1 保持不变。
+# 随机抽到的词元也可能恰好就是原词元。
+
 
 # %%
 def match_probability(mask_rate: float, random_rate: float, keep_rate: float, n_ordinary: int) -> float:
@@ -143,8 +171,14 @@ if __name__ == "__main__":
 # %% [markdown] lang="en"
 # ## The best it can do
 #
-# With q the chance of a match, the expected loss of the rule at scale s is
-# $\ln(1 + (V-1)e^{-s}) + (1-q)\,s$. How low can it go, over all real s?
+# With $q$ the chance of a match, the expected loss of the rule at scale $s$ is
+# $\ln(1 + (V-1)e^{-s}) + (1-q)\,s$. How low can it go, over all real $s$?
+
+# %% [markdown] lang="zh"
+# ## 它最好能做到什么程度
+#
+# 设 $q$ 为看到的词元与目标相同的概率，则规则给出的分数为 $s$ 时，其期望损失是 $\ln(1 + (V-1)e^{-s}) + (1-q)\,s$。
+# 当 $s$ 取遍所有实数时，它最低能到多少？
 
 
 # %%
@@ -185,6 +219,42 @@ if __name__ == "__main__":
     print("targets visible:", context_free_floor(1.0, 30_522))
 
 # %% [markdown] lang="en"
+# ## To look at
+#
+# The expected loss over `scale`, for targets that are all visible, all hidden, or treated as BERT does. Where does
+# each curve come closest to its dashed line? What does it cost to be too sure?
+
+# %% [markdown] lang="zh"
+# ## 看图
+#
+# 期望损失随 `scale` 的变化，分三种情形：目标全部可见、全部被遮住，以及按 BERT 的方式处理。
+# 每条曲线在哪里最接近自己的虚线？过于确信要付出多大代价？
+
+# %%
+if __name__ == "__main__":
+    from exercises.kit import plots
+
+    scales = torch.linspace(0, 25, 101).tolist()
+    seen = torch.tensor([[7]])
+    visible = [copy_loss(seen, seen, seen > 0, 30_522, scale) for scale in scales]
+    hidden = [copy_loss(seen, seen + 1, seen > 0, 30_522, scale) for scale in scales]
+    q = match_probability(0.8, 0.1, 0.1, 30_517)
+    figure = plots.loss_over_scale(
+        scales,
+        {
+            "all hidden: q = 0": hidden,
+            "BERT: q = 0.1": [q * match + (1 - q) * miss for match, miss in zip(visible, hidden, strict=True)],
+            "all visible: q = 1": visible,
+        },
+        {
+            "all hidden: q = 0": context_free_floor(0.0, 30_522),
+            "BERT: q = 0.1": context_free_floor(q, 30_522),
+            "all visible: q = 1": context_free_floor(1.0, 30_522),
+        },
+    )
+    plots.show()
+
+# %% [markdown] lang="en"
 # ## In writing (4 points, graded by a person)
 #
 # 1. Suppose all targets stay unperturbed and the encoder can pass the id at a position on to the output. Why does
@@ -192,15 +262,37 @@ if __name__ == "__main__":
 # 2. BERT leaves 10% of its targets unchanged. Why does that not contradict your first answer?
 #
 # <!-- BEGIN ANSWER -->
-# 1. The copy rule then has q = 1, and its loss ln(1 + (V-1)e^-s) falls to 0 as s grows. So the loss can be made as
-#    small as one likes by a rule that looks at no other position. Whatever the context could tell cannot lower the loss
-#    any further: once the rule is found, the gradient gives no reason to look at other tokens. A small loss is then no
-#    sign of understanding. So the targets must be hidden or perturbed, such that predicting them takes the context.
+# 1. The copy rule then has $q = 1$, and its loss $\ln(1 + (V-1)e^{-s})$ falls to 0 as $s$ grows. So the loss can be
+#    made as small as one likes by a rule that looks at no other position. Whatever the context could tell cannot lower
+#    the loss any further: once the rule is found, the gradient gives no reason to look at other tokens. A small loss is
+#    then no sign of understanding. The targets must therefore be hidden or perturbed, so that predicting them takes
+#    the context.
 # 2. The model is not told which tokens were left alone. A target that shows an ordinary word may be the original or a
-#    random one, and 80% of the targets show [MASK], where copying is always wrong. Over all targets
-#    q = 0.1 + 0.1/n, about 0.1, so the copy rule cannot get below H(0.1) + 0.9 ln(V-1), about 9.6 nats for V = 30,522,
-#    where guessing blindly costs ln V, about 10.3. Even a rule that told [MASK] from words would do well on the
-#    unchanged tenth only. To get further the model must use the context, and for a visible word use it to judge whether
-#    the word fits. The unchanged tenth has its purpose: in fine-tuning there is no [MASK], so the model must also make
-#    good vectors of the tokens that it really sees.
+#    random one, and 80% of the targets show [MASK], where copying is always wrong. Over all targets $q = 0.1 + 0.1/n$
+#    with $n$ ordinary tokens, about 0.1, so the copy rule cannot get below $H(0.1) + 0.9 \ln(V-1)$, about 9.6 nats for
+#    $V = 30522$, where the uniform guess costs $\ln V$, about 10.3. Even a rule that told [MASK] from words would do
+#    well on the unchanged tenth only. To get further the model must use the context, and for a visible word use it to
+#    judge whether the word fits. The unchanged tenth has its purpose: in fine-tuning there is no [MASK], so the model
+#    must also make good vectors of the tokens that it really sees.
+# <!-- END ANSWER -->
+
+# %% [markdown] lang="zh"
+# ## 书面回答（4 分，由教师评阅）
+#
+# 1. 假设所有目标都未被扰动，而编码器又能把一个位置上的 id 直接传到输出。为什么这样训练学不到任何语言知识？
+# 2. BERT 让 10% 的目标保持不变。为什么这与你的第一个回答并不矛盾？
+#
+# <!-- BEGIN ANSWER -->
+# 1. 这时复制规则的 $q = 1$，它的损失 $\ln(1 + (V-1)e^{-s})$ 随 $s$ 增大而趋于 0。
+#    也就是说，一条不看任何其他位置的规则就能让损失任意小。上下文所能提供的信息都无法再降低损失：
+#    一旦找到这条规则，梯度就不再促使模型去看别的词元。此时损失小并不说明模型有所理解。
+#    所以目标必须被遮住或扰动，使得预测它们离不开上下文。
+# 2. 模型不知道哪些词元没有被改动。目标处若显示一个普通词，它可能是原词元，也可能是随机词元；
+#    另有 80% 的目标处显示 [MASK]，在那里复制总是错的。
+#    对全部目标而言，$q = 0.1 + 0.1/n$，其中 $n$ 是普通词元的个数，其值约为 0.1；
+#    于是复制规则的损失不可能低于 $H(0.1) + 0.9 \ln(V-1)$，当 $V = 30522$ 时约为 9.6 奈特，
+#    而均匀猜测的代价是 $\ln V$，约为 10.3。即使一条规则能区分 [MASK] 与普通词，
+#    它也只能在保持不变的那十分之一上做好。要更进一步，模型就必须利用上下文；
+#    对看得见的词，则要根据上下文判断它是否合适。保留十分之一不变自有其用意：微调时没有 [MASK]，
+#    所以模型对真正看到的词元也必须给出好的表示。
 # <!-- END ANSWER -->

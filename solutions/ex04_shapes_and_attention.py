@@ -8,6 +8,16 @@
 #
 # **Time.** About 60 minutes.
 
+# %% [markdown] lang="zh"
+# # 练习 4：形状、内存与注意力掩码
+#
+# **目标**：说清楚编码器计算过程中每个张量的形状和大小，并写出忽略填充的注意力 softmax，
+# 使它无论在前向还是反向传播中都不会产生 NaN。
+#
+# **不涉及**：得到查询、键和值的线性投影，对值的加权求和，以及运行速度。
+#
+# **用时**：约 60 分钟。
+
 # %%
 import math
 from typing import NamedTuple
@@ -17,8 +27,14 @@ import torch
 # %% [markdown] lang="en"
 # ## Shapes and memory
 #
-# m sequences of T tokens, hidden size d, H heads of width d / H, C classes. The scores of *one* layer already hold
-# m · H · T · T numbers: that is what makes long texts expensive.
+# $m$ sequences of $T$ tokens, hidden size $d$, $H$ heads of width $d / H$, $C$ classes. The scores of *one* layer
+# already hold $m \cdot H \cdot T \cdot T$ numbers: that is what makes long texts expensive.
+
+# %% [markdown] lang="zh"
+# ## 形状与内存
+#
+# 共 $m$ 个序列，每个有 $T$ 个词元；隐藏维度为 $d$，有 $H$ 个头，每个头的宽度为 $d / H$；类别数为 $C$。
+# 仅*一层*的注意力分数就有 $m \cdot H \cdot T \cdot T$ 个数：长文本的开销就在这里。
 
 
 # %%
@@ -105,7 +121,15 @@ if __name__ == "__main__":
 # ## Scaled dot products
 #
 # $\mathbf{S} = \mathbf{Q}\mathbf{K}^\top / \sqrt{d_k}$ (Vaswani et al. 2017, equation 1). If the entries of a query and
-# a key have variance 1, their dot product has variance $d_k$, and its square root brings that back to 1.
+# a key are independent, with mean 0 and variance 1, their dot product has variance $d_k$; dividing by $\sqrt{d_k}$
+# brings that back to 1.
+
+# %% [markdown] lang="zh"
+# ## 缩放点积
+#
+# $\mathbf{S} = \mathbf{Q}\mathbf{K}^\top / \sqrt{d_k}$（Vaswani et al. 2017，式 1）。
+# 如果查询和键的各分量相互独立，均值为 0，方差为 1，那么它们的点积的方差就是 $d_k$；
+# 除以 $\sqrt{d_k}$，方差就回到 1。
 
 
 # %%
@@ -143,6 +167,13 @@ if __name__ == "__main__":
 # gradient. Two places make NaN: a row with nothing to attend to is 0 / 0, and 0 times a NaN is NaN, in the backward
 # pass too. A `where` after the damage repairs the forward pass only. Replace what must not matter *before* you compute
 # with it.
+
+# %% [markdown] lang="zh"
+# ## 带掩码的 softmax
+#
+# 填充不能得到任何权重，也不能有任何影响：不能影响求和，不能影响要减去的最大值，也不能影响梯度。
+# 有两处会产生 NaN：没有任何可关注位置的行是 0 / 0；而 0 乘以 NaN 仍是 NaN，反向传播中也一样。
+# 出了问题之后再用 `where`，只能修好前向传播。凡是不该起作用的数，要在参与计算*之前*就换掉。
 
 
 # %%
@@ -199,3 +230,35 @@ if __name__ == "__main__":
     weights = masked_softmax(s, torch.tensor([[1, 1, 0], [0, 0, 0]]))
     weights[:, 0].sum().backward()
     print(weights, s.grad)
+
+# %% [markdown] lang="en"
+# ## To look at
+#
+# The same scores under three masks. Hatched cells are exactly 0. A padding mask empties the *columns* of the padding,
+# since nothing may attend to it. The *rows* of the padding are still distributions; only, nobody reads them. Mask the
+# rows as well, and they are rows with nothing to attend to: all zeros.
+
+# %% [markdown] lang="zh"
+# ## 看图
+#
+# 同样的分数，三种掩码。带斜线的格子恰好为 0。填充掩码遮住的是填充的*列*，因为任何位置都不得关注填充。
+# 填充自身的*行*仍然是一个分布，只是不会有谁去用它；
+# 如果把行也遮住，就会得到没有任何可关注位置的行，其权重全部为 0。
+
+# %%
+if __name__ == "__main__":
+    from exercises.kit import plots
+
+    tokens = ["[CLS]", "a", "thin", "plot", "[SEP]", "[PAD]", "[PAD]"]
+    query, key = torch.randn(2, len(tokens), 64, generator=torch.Generator().manual_seed(0))  # (T, d_k) each
+    scores = attention_scores(query, key)  # (T, T)
+    padding = torch.tensor([[token != "[PAD]" for token in tokens]])  # (1, T)
+    figure = plots.attention_heatmaps(
+        {
+            "no mask": masked_softmax(scores, torch.ones_like(padding)),
+            "padding mask (1, T)": masked_softmax(scores, padding),
+            "rows masked too (T, T)": masked_softmax(scores, padding & padding.T),
+        },
+        tokens,
+    )
+    plots.show()

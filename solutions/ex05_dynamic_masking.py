@@ -8,6 +8,16 @@
 #
 # **Time.** About 70 minutes.
 
+# %% [markdown] lang="zh"
+# # 练习 5：动态掩码
+#
+# **目标**：为掩码语言模型的训练选出目标并加以破坏，每次构造批次时都重新进行
+# （Liu et al. 2019，第 4.1 节）；所有随机数都来自由调用者控制的生成器。
+#
+# **不涉及**：文本的分词、全词掩码、损失（练习 2），以及运行速度。
+#
+# **用时**：约 70 分钟。
+
 # %%
 from collections.abc import Sequence
 
@@ -21,6 +31,13 @@ from exercises.kit import MaskedBatch, Vocabulary
 # 15% of the tokens become targets. Of the targets 80% become [MASK], 10% a random ordinary token, and 10% stay (Devlin
 # et al. 2019, section 3.1). Each target decides on its own, so after [MASK] has taken its 80%, half of what is *left*
 # makes the 10%. The labels remember the originals: note them before you change anything.
+
+# %% [markdown] lang="zh"
+# ## 选择与破坏
+#
+# 15% 的词元成为目标。其中 80% 换成 [MASK]，10% 换成随机的普通词元，10% 保持不变（Devlin et al. 2019，第 3.1 节）。
+# 每个目标独立决定自己的去向，所以在 [MASK] 取走 80% 之后，*剩下的*一半才是那 10%。
+# 标签要记住原来的词元：在改动之前先把它们记下来。
 
 
 # %%
@@ -124,10 +141,48 @@ if __name__ == "__main__":
     print(mask_tokens(ids, ones, 1 - ones, mask_token_id=4, ordinary_ids=torch.arange(5, 200)))
 
 # %% [markdown] lang="en"
+# ## To look at
+#
+# 4000 sequences at once. Left: the share of selected tokens lies around 0.15; with a fixed count for each sequence it
+# is a single bar. Right: what became of the selected. If random and kept differ, which tokens did the second draw
+# divide: all the targets, or those that [MASK] left?
+
+# %% [markdown] lang="zh"
+# ## 看图
+#
+# 一次处理 4000 个序列。左图：各序列被选中的比例分布在 0.15 附近；如果你的代码选取固定的个数，则只有一根柱子。
+# 右图：被选中的词元的去向。如果随机与保留的比例不同，请想一想：第二次抽样划分的是哪些词元，
+# 是全部目标，还是 [MASK] 剩下的那些？
+
+# %%
+if __name__ == "__main__":
+    from exercises.kit import plots
+
+    ids = torch.arange(5, 133).repeat(4000, 1)  # (4000, 128), all of them candidates
+    ones = torch.ones_like(ids)
+    source = torch.Generator().manual_seed(0)
+    batch = mask_tokens(ids, ones, 1 - ones, mask_token_id=4, ordinary_ids=torch.arange(5, 30_000), generator=source)
+    seen, targets = batch.input_ids[batch.selected], batch.labels[batch.selected]
+    fates = {"[MASK]": seen == 4, "random": (seen != 4) & (seen != targets), "kept": seen == targets}
+    figure = plots.masking(
+        batch.selected.double().mean(dim=1),
+        0.15,
+        {name: met.double().mean().item() for name, met in fates.items()},
+        {"[MASK]": 0.8, "random": 0.1, "kept": 0.1},
+    )
+    plots.show()
+
+# %% [markdown] lang="en"
 # ## From texts to a batch
 #
 # Texts differ in length, so the short ones are filled up on the right to the longest *of the batch*. What is padding is
 # known from the lengths. Comparing ids with `pad_id` only looks the same until a text holds that id.
+
+# %% [markdown] lang="zh"
+# ## 从文本到批次
+#
+# 文本长短不一，所以短的要在右侧填充，补到*本批次*中最长文本的长度。哪些位置是填充，由长度决定。
+# 把 id 与 `pad_id` 比较，只是看起来结果一样，直到某个文本里真的出现了这个 id。
 
 
 # %%

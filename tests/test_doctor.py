@@ -6,7 +6,7 @@ import pytest
 
 from autograder import doctor
 from autograder.cli import main
-from autograder.wire.remote import RemoteClassroom
+from autograder.wire.classroom import RemoteClassroom
 
 
 def test_a_host_is_described(capsys: pytest.CaptureFixture[str]) -> None:

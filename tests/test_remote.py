@@ -19,8 +19,9 @@ from autograder.grading import Work
 from autograder.limits import Limits
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
+from autograder.wire.classroom import RemoteClassroom
 from autograder.wire.errors import Interrupted, RemoteError
-from autograder.wire.remote import RemoteClassroom, RemoteStudent
+from autograder.wire.remote import RemoteStudent
 
 QUICK = Limits(load_cpu=2, check_cpu=1, check_wall=6, function_cpu=1.5, function_wall=8, exercise_cpu=20)
 

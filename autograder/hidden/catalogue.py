@@ -24,9 +24,13 @@ class Misconception(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def catalogue() -> dict[str, Misconception]:
     """All misconceptions by id.  Raises ValueError naming the file and the entry that is not as it should be."""
-    path = Path(__file__).with_name("misconceptions.toml")
-    entries = tomllib.loads(path.read_text(encoding="utf-8"))
-    try:
-        return {name: msgspec.convert(entry, Misconception) for name, entry in entries.items()}
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{path.name}: {error}") from error
+    found: dict[str, Misconception] = {}
+    for path in sorted(Path(__file__).parent.glob("misconceptions*.toml")):
+        entries = tomllib.loads(path.read_text(encoding="utf-8"))
+        if twice := sorted(found.keys() & entries.keys()):
+            raise ValueError(f"{path.name}: {twice[0]} is in another file already")
+        try:
+            found |= {name: msgspec.convert(entry, Misconception) for name, entry in entries.items()}
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{path.name}: {error}") from error
+    return found

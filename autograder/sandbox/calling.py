@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, TracebackType
+from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,13 @@ def invoke(
     outcome.states = generator_states()
     outcome.moved = [name for name, was, now in zip(_GENERATORS, before, outcome.states, strict=True) if was != now]
     return outcome
+
+
+def handle_kind(value: Any) -> str:
+    """What to call a thing that stays on its side: the name of a function, or that of a thing's class."""
+    named = value if isinstance(value, FunctionType | MethodType) else type(value)
+    name = getattr(named, "__name__", "object")
+    return str.__str__(name)[:100] if isinstance(name, str) else "object"
 
 
 def describe(error: BaseException, sources: dict[str, str]) -> Raised:

@@ -74,7 +74,8 @@ def enter_namespaces(view: View, new_root: str) -> None:
             covered = new_root + os.path.join(folder, package)
             if os.path.isdir(covered):
                 syscalls.mount("tmpfs", covered, "tmpfs", safe | syscalls.MS_RDONLY, "size=4k,mode=0755")
-    os.makedirs(new_root + SCRATCH, exist_ok=True)
+    os.makedirs(new_root + SCRATCH, exist_ok=True)  # every worker covers it with its own; libraries want one at once
+    syscalls.mount("tmpfs", new_root + SCRATCH, "tmpfs", safe, "mode=0755,size=1m")
     os.makedirs(new_root + "/tmp", exist_ok=True)
     os.makedirs(new_root + "/old", exist_ok=True)
     syscalls.pivot_root(new_root, new_root + "/old")

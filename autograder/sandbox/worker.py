@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.sandbox import loading, offlimits
-from autograder.sandbox.calling import Outcome, invoke
+from autograder.sandbox import cells, fixtures, loading, offlimits
+from autograder.sandbox.calling import Outcome, describe, handle_kind, invoke
 from autograder.sandbox.conduct import Conduct
 from autograder.sandbox.devices import DeviceTrap
 from autograder.wire import frames
 from autograder.wire.arena import attach
 from autograder.wire.codec import Decoder, Encoder, Remote, WireError
-from autograder.wire.errors import Raised, remote_error
+from autograder.wire.errors import Raised, builtin_error
 
 _MISSING = object()
+_PLAIN = (type(None), bool, int, float, str, bytes, list, tuple, dict, torch.Tensor, np.ndarray, Remote)
 
 
 def warm_up() -> None:
@@ -55,21 +56,28 @@ class _Worker:
         self._conduct = conduct
         self._memory = memory
         self._module: Any = None
+        self._notebook: cells.Notebook | None = None
         self._sources: dict[str, str] = {}
         self._graphs: dict[bytes, tuple[list[torch.Tensor], list[torch.Tensor]]] = {}
         self._inputs: list[torch.Tensor] = []
         self._outputs: list[torch.Tensor] = []
         self._remotes: dict[int, Any] = {}
+        self._kept = 0
         self._replaced: dict[str, Any] = {}
         self._states: tuple[Any, Any, Any] | None = None
         self._current = b""
+        self._suite: Any = None
 
     def run(self) -> None:
         handlers: dict[str, Callable[..., list[Any]]] = {
             "load": self._load,
+            "cell": self._cell,
             "call": self._call,
+            "fixture": self._fixture,
             "grad": self._grad,
             "swap": self._swap,
+            "tests": self._tests,
+            "test": self._test,
             "end": self._end,
         }
         while True:
@@ -109,11 +117,12 @@ class _Worker:
         return len(self._outputs) - 1
 
     def _refer(self, value: Any) -> Remote | None:
-        if callable(value):
-            number = len(self._remotes)
-            self._remotes[number] = value
-            return Remote(number, type(value).__name__)
-        return None
+        return self._keep(value) if callable(value) else None
+
+    def _keep(self, value: Any) -> Remote:
+        self._kept += 1
+        self._remotes[self._kept] = value
+        return Remote(self._kept, handle_kind(value))
 
     def _find(self, remote: Remote) -> Any:
         if remote.kind == "grader":
@@ -130,11 +139,11 @@ class _Worker:
             decoder = Decoder(self._memory)
             answer = decoder.unpack(self._reader.receive())
             self._inputs = inputs
+            given = [*args, *kwargs.values()]
+            for place, changed in answer[-1]:
+                change(given[place], changed)
             if answer[0] == "raise":
-                raise remote_error(Raised(*answer[1:4]))
-            for given, state in zip([*args, *kwargs.values()], answer[2], strict=False):
-                if isinstance(given, torch.Generator) and isinstance(state, torch.Generator):
-                    given.set_state(state.get_state())
+                raise builtin_error(answer[1], answer[2])
             return answer[1]
 
         return ask
@@ -153,7 +162,23 @@ class _Worker:
         problem = None if loaded.raised is None else loaded.raised.text
         return ["loaded", problem, failed, self._conduct.take()]
 
-    def _call(self, target: Any, args: list[Any], kwargs: dict[str, Any], trap: bool) -> list[Any]:
+    def _cell(self, module: str, name: str, text: str, off_limits: bool) -> list[Any]:
+        """Run one cell of a notebook, in the namespace of those before it, and say what it put out."""
+        if self._notebook is None:
+            if off_limits:
+                offlimits.forbid()
+            sys.argv = [module]
+            self._notebook = cells.Notebook(module)
+        return ["ran", *self._notebook.run(name, text)]
+
+    def _fixture(self, name: str, args: list[Any], kwargs: dict[str, Any], trap: bool, keep: bool) -> list[Any]:
+        """Run a function of ours: what it returns stays here, unless it is plain data."""
+        frame = self._call(fixtures.find(name), args, kwargs, trap, keep)
+        if frame[0] == "value" and type(frame[1]) not in _PLAIN:
+            frame[1] = self._keep(frame[1])
+        return frame
+
+    def _call(self, target: Any, args: list[Any], kwargs: dict[str, Any], trap: bool, keep: bool) -> list[Any]:
         function = getattr(self._module, target, None) if isinstance(target, str) else target
         if not callable(function):
             return ["missing"]
@@ -169,6 +194,8 @@ class _Worker:
         self._conduct.active = False
         self._states = outcome.states  # those before the next call, too: only calls run student code
         after = [value if _sent_back(value) else None for value in (*args, *kwargs.values())]
+        if keep and outcome.raised is None:
+            outcome.value = self._keep(outcome.value)
         return self._outcome(outcome, inputs, after, faults)
 
     def _outcome(self, outcome: Outcome, inputs: list[torch.Tensor], after: list[Any], faults: list[str]) -> list[Any]:
@@ -208,10 +235,68 @@ class _Worker:
             names[name] = function
         return ["done"]
 
+    def _tests(self) -> list[Any]:
+        return ["tests", self._collected().names, self._suite.left_out, self._suite.problems, self._conduct.take()]
+
+    def _collected(self) -> Any:
+        if self._suite is None:
+            from exercises.kit.testing import Suite
+
+            outcome = invoke(Suite, [self._module], {}, self._sources)
+            if outcome.raised is not None:
+                raise RuntimeError(outcome.raised.text)
+            self._suite = outcome.value
+        return self._suite
+
+    def _test(self, name: str, functions: dict[str, Any], seconds: float) -> list[Any]:
+        """Run a test of the student's on functions that ask the grader."""
+        implementation = {key: _with_our_state(function) for key, function in functions.items()}
+        suite = self._collected()
+        self._conduct.active = True
+        outcome = invoke(suite.run, [name, implementation, seconds], {}, self._sources, self._states)
+        self._conduct.active = False
+        self._states = outcome.states
+        if outcome.raised is not None:
+            return ["tested", "error", outcome.raised.text, self._conduct.take()]
+        error = outcome.value.error
+        text = "" if error is None else describe(error, self._sources).text
+        return ["tested", outcome.value.outcome, text, self._conduct.take()]
+
     def _end(self) -> list[Any]:
         self._graphs.clear()
+        self._remotes.clear()
         self._inputs = []
         return ["done"]
+
+
+def _with_our_state(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the grader's that draws from this process's default generator, where it draws from the default."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        state = [torch.get_rng_state()]
+        try:
+            return function(state, *args, **kwargs)
+        finally:
+            torch.set_rng_state(state[0])
+
+    return call
+
+
+def change(given: Any, changed: Any) -> None:
+    """Make an argument what a function of the grader's made of it, in place."""
+    if isinstance(given, torch.Generator):
+        given.set_state(changed.get_state())
+    elif isinstance(given, torch.Tensor):
+        with torch.no_grad():
+            given.copy_(changed)
+    elif isinstance(given, list) and len(given) == len(changed):
+        for place, (was, now) in enumerate(zip(given, changed, strict=True)):
+            if isinstance(was, list) and isinstance(now, list):  # whoever else holds that list sees the change too
+                change(was, now)
+            else:
+                given[place] = now
+    elif isinstance(given, np.ndarray | list):
+        given[:] = changed
 
 
 def _sent_back(value: Any) -> bool:

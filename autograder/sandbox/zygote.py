@@ -25,7 +25,10 @@ NO_NAMESPACES = 3
 
 @dataclass
 class Settings:
-    """How to run.  mode: "auto", "strict" or "off".  namespaces: whether to try them.  new_root: an empty folder."""
+    """How to run.  mode: "auto", "strict" or "off".  namespaces: whether to try them.  new_root: an empty folder.
+
+    preload: modules that every worker is to have at hand.
+    """
 
     control: int
     mode: str
@@ -35,6 +38,7 @@ class Settings:
     view: View
     memory_bytes: int | None
     cpu_seconds: int
+    preload: list[str]
 
 
 def main(text: str) -> None:
@@ -54,7 +58,7 @@ def main(text: str) -> None:
         _supervise(control)
     os.environ.clear()
     os.environ.update(_environment(walls.scratch))
-    _warm_up(settings.view.cuda)
+    _warm_up(settings.preload)
     if os.getuid() == 0 and settings.mode != "off":
         walls.uid = walls.namespaces or confine.open_to_everybody(settings.view.readable)
         if not walls.uid:
@@ -89,7 +93,9 @@ def _supervise(control: socket.socket) -> None:
             os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
-def _warm_up(cuda: bool) -> None:
+def _warm_up(preload: list[str]) -> None:
+    import importlib
+
     import numpy as np
     import torch
 
@@ -100,6 +106,8 @@ def _warm_up(cuda: bool) -> None:
     (torch.logsumexp(x @ x, -1).sum() + x.bfloat16().float().exp().mean()).backward()
     np.linalg.norm(np.ones((3, 3)))
     worker.warm_up()
+    for name in preload:
+        importlib.import_module(name)
     del x
 
 

@@ -75,6 +75,12 @@ def remote_error(raised: Raised) -> RemoteError:
     return error
 
 
+def builtin_error(name: str, message: str) -> Exception:
+    """The built-in exception of that name, or a RuntimeError that names it."""
+    base = _BASES.get(name)
+    return base(message) if base is not None else RuntimeError(f"{name}: {message}")
+
+
 class Interrupted(BaseException):
     """The check cannot go on.  Not an Exception, so neither a test nor Hypothesis can swallow it.
 

@@ -6,7 +6,7 @@ import contextlib
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.sandbox.calling import invoke
+from autograder.sandbox import fixtures
+from autograder.sandbox.calling import describe, handle_kind, invoke
 from autograder.sandbox.devices import DeviceTrap
 from autograder.syllabus import Exercise
-from autograder.wire.codec import raw_bytes
-from autograder.wire.errors import Interrupted, Raised, remote_error
+from autograder.wire.codec import RECORDS, raw_bytes
+from autograder.wire.errors import Interrupted, Raised, RemoteError, remote_error
 from autograder.wire.show import show
+from autograder.wire.testing import Collected, Implementation, Tested, tested
 
 
 @dataclass
@@ -58,16 +60,39 @@ class Witness:
 
 
 class Function:
-    """One function of the student's.  Call it; `last` is the last call."""
+    """Something that is called on the student's side: a function of theirs, a handle, or a fixture of ours.
 
-    def __init__(self, student: Student, name: str, parameters: tuple[str, ...]) -> None:
+    Call it; `last` is the last call.  handle: what is called, if not the module's function of that name.
+    fixture: True for a function of `autograder.sandbox.fixtures`; messages never speak of such a call.
+    keep: True to have the result stay there, as a Handle, whatever it is.
+    """
+
+    def __init__(
+        self,
+        student: Student,
+        name: str,
+        parameters: tuple[str, ...],
+        handle: Handle | None = None,
+        fixture: bool = False,
+        keep: bool = False,
+    ) -> None:
         self._student = student
         self.name = name
         self.parameters = parameters
+        self.handle = handle
+        self.fixture = fixture
+        self.keep = keep
         self.last: Call = Call(name, parameters, (), {})
 
+    @property
+    def kept(self) -> Function:
+        """The same function, whose result stays on the student's side: a call returns a Handle."""
+        return Function(self._student, self.name, self.parameters, self.handle, self.fixture, keep=True)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self.last = self._student.last = Call(self.name, self.parameters, args, kwargs)
+        call = self.last = Call(self.name, self.parameters, args, kwargs)
+        if not self.fixture:
+            self._student.last = call
         self._student.calls += 1
         try:
             call.returned = self._student.perform(self, call)
@@ -76,6 +101,47 @@ class Function:
             error.call = call  # type: ignore[attr-defined]
             raise
         return call.returned
+
+
+class Handle:
+    """Something that stays on the student's side: a model, a function, whatever is no plain data.
+
+    It can be called, and given as an argument to other calls.  kind: what it says it is.
+    target: what it stands for.  owner: the worker it lives in, if any.
+    """
+
+    def __init__(self, student: Student, target: Any, kind: str, owner: object = None) -> None:
+        self._student = student
+        self.target = target
+        self.kind = kind
+        self.owner = owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Function(self._student, self.kind, (), self)(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}>"
+
+
+class Lent:
+    """A function of the grader's, given to the student's side as an argument."""
+
+    def __init__(self, number: int, function: Callable[..., Any]) -> None:
+        self.number = number
+        self.function = function
+
+    def __repr__(self) -> str:
+        return "<function>"
+
+
+class _Fixtures:
+    """The functions of `autograder.sandbox.fixtures`, called on the student's side."""
+
+    def __init__(self, student: Student) -> None:
+        self._student = student
+
+    def __getattr__(self, name: str) -> Function:
+        return Function(self._student, name, (), fixture=True)
 
 
 class Student(ABC):
@@ -92,6 +158,34 @@ class Student(ABC):
         self._witnesses = {f.name: Witness() for f in exercise.functions}
         self.last = Call("", (), (), {})
         self.conduct: dict[str, None] = {}
+        self.fixtures = _Fixtures(self)
+        self._lent: list[Callable[..., Any]] = []
+        self._kept: dict[Any, tuple[Any, BaseException | None, Call]] = {}
+
+    def lend(self, function: Callable[..., Any]) -> Lent:
+        """A function of the grader's as an argument: the student's side calls it, and it answers here.
+
+        It takes and returns plain data; tensors and lists that it changes in place are changed there too.
+        """
+        self._lent.append(function)
+        return Lent(len(self._lent) - 1, function)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` returns or raises, computed for this submission the first time that a check asks for the key."""
+        if key not in self._kept:
+            try:
+                self._kept[key] = make(), None, self.last
+            except Interrupted as error:
+                if error.verdict == "grader_error":
+                    raise
+                self._kept[key] = None, error, self.last
+            except RemoteError as error:
+                self._kept[key] = None, error, self.last
+        value, raised, self.last = self._kept[key]
+        self.calls += 1
+        if raised is not None:
+            raise raised
+        return value
 
     def __getattr__(self, name: str) -> Function:
         try:
@@ -101,7 +195,7 @@ class Student(ABC):
 
     def witness(self, name: str) -> Witness:
         """What was witnessed over all calls of that function so far, in this and earlier checks."""
-        return self._witnesses[name]
+        return self._witnesses.setdefault(name, Witness())
 
     def begin_check(self, function: str, again: bool = False) -> None:  # noqa: B027 — nothing to do in-process
         """A check of that function starts: its time budget begins.  again: it is repeated after a fault of ours."""
@@ -112,6 +206,17 @@ class Student(ABC):
     @abstractmethod
     def perform(self, function: Function, call: Call) -> Any:
         """Make the call: return its value, raise its exception, note what was witnessed."""
+
+    @abstractmethod
+    def tests(self) -> Collected:
+        """The tests that the student has written, collected as pytest does."""
+
+    @abstractmethod
+    def run_test(self, name: str, implementation: Implementation, seconds: float) -> Tested:
+        """Run one of them on functions of the grader's, for at most that many seconds.
+
+        The functions see and change arguments, and PyTorch's default generator, as if they were called over there.
+        """
 
     @abstractmethod
     def replacing(self, **functions: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
@@ -133,24 +238,66 @@ class LocalStudent(Student):
         self._module = module
         self._sources = sources
         self._trap: list[str] | None = None
+        self._suite: Any = None
+
+    def tests(self) -> Collected:
+        if self._suite is None:
+            from exercises.kit.testing import Suite
+
+            self._suite = Suite(self._module)
+        suite = self._suite
+        self.calls += 1
+        return Collected(tuple(suite.names), suite.left_out, tuple(suite.problems))
+
+    def run_test(self, name: str, implementation: Implementation, seconds: float) -> Tested:
+        self.calls += 1
+        self.last = Call(name, (), (), {})
+        result = invoke(self._suite.run, [name, implementation, seconds], {}, self._sources).value
+        return tested(result.outcome, "" if result.error is None else describe(result.error, self._sources).text)
 
     def perform(self, function: Function, call: Call) -> Any:
-        target = getattr(self._module, function.name, None)
+        target: Any
+        if function.fixture:
+            target = fixtures.find(function.name)
+        elif function.handle is not None:
+            target = function.handle.target
+        else:
+            target = getattr(self._module, function.name, None)
         if not callable(target):
             raise Interrupted("not_implemented", f"The module has no function `{function.name}`.")
         before = [(name, value, frozen(value)) for name, value in zip(call.names, call.values, strict=True)]
+        args = [_unwrapped(value) for value in call.args]
+        kwargs = {name: _unwrapped(value) for name, value in call.kwargs.items()}
         if self._trap is not None:
             with DeviceTrap() as trap:
-                outcome = invoke(trap.guard(target), call.args, call.kwargs, self._sources)
+                outcome = invoke(trap.guard(target), args, kwargs, self._sources)
             self._trap += trap.faults
         else:
-            outcome = invoke(target, call.args, call.kwargs, self._sources)
-        witness = self._witnesses[function.name]
+            outcome = invoke(target, args, kwargs, self._sources)
+        witness = self.witness(function.name)
         witness.mutated += [(call.text, name) for name, value, was in before if frozen(value) != was]
         witness.moved += [(call.text, name) for name in outcome.moved]
         if outcome.raised is not None:
             raise remote_error(outcome.raised)
-        return outcome.value
+        if function.keep:
+            return Handle(self, outcome.value, type(outcome.value).__name__)
+        return self._wrapped(outcome.value, function.fixture)
+
+    def _wrapped(self, value: Any, opaque: bool) -> Any:
+        """The value as it would come over the wire: what is no plain data stays behind a handle."""
+        kind = type(value)
+        if kind in (list, tuple):
+            return kind(self._wrapped(item, False) for item in value)
+        if kind is dict:
+            return {name: self._wrapped(item, False) for name, item in value.items()}
+        if RECORDS.get(kind.__name__) is kind and not opaque:
+            names = getattr(kind, "_fields", None) or [entry.name for entry in fields(kind)]
+            return kind(*(self._wrapped(getattr(value, name), False) for name in names))
+        if isinstance(value, torch.Tensor | np.ndarray | np.generic | torch.dtype | torch.device | torch.Generator):
+            return value
+        if callable(value) or (opaque and kind not in (type(None), bool, int, float, str, bytes)):
+            return Handle(self, value, handle_kind(value))
+        return value
 
     @contextlib.contextmanager
     def replacing(self, **functions: Callable[..., Any]) -> Iterator[None]:
@@ -174,6 +321,23 @@ class LocalStudent(Student):
             yield self._trap
         finally:
             self._trap = None
+
+
+def _unwrapped(value: Any) -> Any:
+    """An argument as the student's side gets it: what a handle or a lent function stands for."""
+    if isinstance(value, Handle):
+        return value.target
+    if isinstance(value, Lent):
+        return value.function
+    if type(value) in (list, tuple):
+        return type(value)(_unwrapped(item) for item in value) if _has_handles(value) else value
+    if type(value) is dict:
+        return {name: _unwrapped(item) for name, item in value.items()} if _has_handles(value.values()) else value
+    return value
+
+
+def _has_handles(values: Any) -> bool:
+    return any(isinstance(value, Handle | Lent) or type(value) in (list, tuple, dict) for value in values)
 
 
 def frozen(value: Any) -> Any:

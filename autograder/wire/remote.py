@@ -1,389 +1,46 @@
-"""The grader's end of the wire: a zygote, a worker for each submission, and the student's functions across both."""
+"""The student's functions across the wire: every call a message to a worker and back, gradients included."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import secrets
-import select
-import shutil
 import signal
-import socket
-import struct
-import subprocess
-import sys
-import sysconfig
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-import exercises.kit
-from autograder.limits import Limits
-from autograder.sandbox.confine import View
+from autograder.report import plain_text
 from autograder.syllabus import Exercise
 from autograder.wire import frames
-from autograder.wire.arena import Arena
 from autograder.wire.codec import Decoder, Encoder, Remote, WireError
 from autograder.wire.errors import GraderFault, Interrupted, Raised, remote_error
-from autograder.wire.proxy import Call, Function, Student, frozen
+from autograder.wire.proxy import Call, Function, Handle, Lent, Student, frozen
+from autograder.wire.testing import (
+    NAME_LIMIT,
+    Collected,
+    Implementation,
+    Tested,
+    collected,
+    tested,
+    with_their_state,
+)
+from autograder.wire.zygote_process import Worker, Zygote
 
-PACKAGE = Path(__file__).parents[1]
-#: What the worker is made of: nothing here knows a test, a solution or a grade.
-RUNTIME = [
-    "wire/__init__.py",
-    "wire/arena.py",
-    "wire/codec.py",
-    "wire/errors.py",
-    "wire/frames.py",
-    "sandbox/__init__.py",
-    "sandbox/calling.py",
-    "sandbox/conduct.py",
-    "sandbox/confine.py",
-    "sandbox/devices.py",
-    "sandbox/landlock.py",
-    "sandbox/loading.py",
-    "sandbox/offlimits.py",
-    "sandbox/seccomp.py",
-    "sandbox/syscalls.py",
-    "sandbox/worker.py",
-    "sandbox/zygote.py",
-]
-MEMORY_BYTES = 8 * 1024**3
-START_SECONDS = 120
-SEND_SECONDS = 60
-
-
-class RemoteClassroom:
-    """A zygote and what it needs.  A context manager; `open` gives the student's side for one exercise.
-
-    level: the walls in words, for reports.  kind: "full", "partial" or "bare".  missing: what the host does not offer.
-    namespaces: False to do without them, as on a host that forbids them.
-    sandbox: "auto" takes the strongest walls the host offers, "strict" refuses less than Landlock and seccomp, "off"
-    builds none but resource limits.
-    Raises GraderFault if no zygote can be had.
-    """
-
-    def __init__(
-        self,
-        sandbox: str,
-        device: torch.device,
-        seed: int = 0,
-        limits: Limits = Limits(),  # noqa: B008 — frozen
-        namespaces: bool = True,
-    ) -> None:
-        self.sandbox = sandbox
-        self._wants_namespaces = namespaces and sandbox != "off"
-        self.device = device
-        self.seed = seed
-        self.limits = limits
-        self.level = self.kind = ""
-        self.missing: list[str] = []
-        self._serial = 0
-        self._namespaces = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ended: dict[int, int] = {}
-
-    def __enter__(self) -> RemoteClassroom:
-        self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
-        self._folder.chmod(0o755)
-        try:
-            self._stage()
-            self._start()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    # -- the zygote -------------------------------------------------------------------------------------------------
-    def _stage(self) -> None:
-        """Copy what the worker is made of into a folder of its own, the only part of this project that it sees."""
-        runtime = self._folder / "runtime"
-        for name in RUNTIME:
-            target = runtime / "autograder" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(PACKAGE / name, target)
-        (runtime / "autograder" / "__init__.py").touch()
-        kit = Path(exercises.kit.__file__).parent
-        shutil.copytree(kit, runtime / "exercises" / "kit", ignore=shutil.ignore_patterns("__pycache__"))
-        (runtime / "exercises" / "__init__.py").touch()
-        for folder in ("root", "scratch"):
-            (self._folder / folder).mkdir()
-        (self._folder / "scratch").chmod(0o1777)
-
-    def _start(self) -> None:
-        try:
-            self._launch(self._wants_namespaces)
-        except _NoNamespaces as refusal:
-            self._stop()
-            self._launch(False)
-            self.missing.insert(0, f"namespaces ({refusal})")
-        if self.sandbox == "strict" and self.kind == "bare":
-            raise GraderFault(
-                f"--sandbox strict: this host offers no more than resource limits (missing: {', '.join(self.missing)})"
-            )
-        self.level = self.kind + (f" (missing: {', '.join(self.missing)})" if self.missing else "")
-
-    def _launch(self, namespaces: bool) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        cuda = self.device.type == "cuda"
-        settings = {
-            "control": theirs.fileno(),
-            "mode": self.sandbox,
-            "namespaces": namespaces,
-            "new_root": str(self._folder / "root"),
-            "scratch": str(self._folder / "scratch"),
-            "view": asdict(self._view(cuda)),
-            "memory_bytes": None if cuda else MEMORY_BYTES,
-            "cpu_seconds": self.limits.worker_cpu,
-        }
-        paths = [str(self._folder / "runtime"), *_package_folders()]
-        code = (
-            f"import sys; sys.path[:0] = {paths[:1]!r}; sys.path += {paths[1:]!r}; sys.dont_write_bytecode = True; "
-            f"from autograder.sandbox.zygote import main; main(sys.argv[1])"
-        )
-        environment = {
-            "PYTHONHASHSEED": "0",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        }
-        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "LD_LIBRARY_PATH"):
-            if name in os.environ:
-                environment[name] = os.environ[name]
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", code, json.dumps(settings)],
-            env=environment,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL if not os.environ.get("AUTOGRADER_DEBUG") else None,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-        theirs.close()
-        self._control = ours
-        self._control.settimeout(START_SECONDS)
-        try:
-            message = self._control.recv(65536)
-        except TimeoutError:
-            raise GraderFault(f"the worker process did not start within {START_SECONDS} s") from None
-        if not message:
-            raise GraderFault(f"the worker process did not start (exit status {self._process.wait()})")
-        kind, *rest = json.loads(message)
-        if kind == "no namespaces":
-            raise _NoNamespaces(rest[0])
-        self.kind, self.missing, self._namespaces = rest
-
-    def _view(self, cuda: bool) -> View:
-        packages = _package_folders()
-        standard = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-        if sys.base_prefix not in ("/usr", "/usr/local"):
-            standard.add(sys.base_prefix)
-        else:
-            standard.add(os.path.join(sys.base_prefix, "lib"))
-        system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache"]
-        readable = [
-            p for p in [*sorted(standard), *packages, *system, str(self._folder / "runtime")] if os.path.exists(p)
-        ]
-        return View(readable, packages, cuda)
-
-    def _stop(self) -> None:
-        if self._process is None:
-            return
-        self._control.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
-
-    # -- workers ----------------------------------------------------------------------------------------------------
-    @contextlib.contextmanager
-    def open(self, work: Any) -> Iterator[RemoteStudent]:
-        """The student's side for one exercise; its worker ends with the context.
-
-        Raises Interrupted if the submission cannot be loaded.
-        """
-        student = RemoteStudent(self, work.exercise, work.parts)
-        try:
-            try:
-                student.load()
-            except Interrupted as interruption:
-                if interruption.verdict != "grader_error":
-                    raise
-                student.close()  # a fault of ours may be one of the moment
-                student.begin_check("", again=True)
-                student.load()
-            yield student
-        except Interrupted as interruption:
-            interruption.conduct = tuple(student.conduct)
-            raise
-        finally:
-            student.close()
-
-    def spawn(self) -> Worker:
-        """A new worker; with a new zygote if the old one is gone."""
-        for attempt in (1, 2):
-            arena = Arena()
-            ours, theirs = socket.socketpair()
-            self._serial += 1
-            try:
-                scratch = self._folder / "scratch" / str(self._serial)
-                if not self._namespaces:  # with namespaces every worker mounts its own
-                    scratch.mkdir(mode=0o777)
-                    scratch.chmod(0o777)
-                request: dict[str, Any] = {"serial": self._serial, "slot": os.getpid() % 4096, "seed": self.seed + 1}
-                request["scratch"] = str(scratch)
-                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), arena.descriptor])
-                pidfd = self._answer(self._serial)
-                return Worker(self, self._serial, ours, arena, pidfd, scratch)
-            except OSError as error:
-                ours.close()
-                arena.close()
-                if attempt == 2:
-                    raise GraderFault(f"no worker can be started: {error}") from error
-                self._stop()
-                self._start()
-            finally:
-                theirs.close()
-        raise AssertionError("unreachable")
-
-    def _answer(self, serial: int) -> int:
-        while True:
-            message, descriptors, _, _ = socket.recv_fds(self._control, 65536, 1)
-            if not message:
-                raise ConnectionError("the zygote is gone")
-            kind, number, *rest = json.loads(message)
-            if kind == "ended":
-                self._ended[number] = rest[0]
-            elif kind == "failed" and number == serial:
-                raise OSError(rest[0])
-            elif kind == "spawned" and number == serial:
-                return descriptors[0]
-
-    def exit_status(self, serial: int) -> int | None:
-        """How a worker that is gone ended: exit status, or minus the signal's number; None if the zygote is gone."""
-        self._control.settimeout(10)
-        try:
-            while serial not in self._ended:
-                message = self._control.recv(65536)
-                if not message:
-                    return None
-                kind, number, *rest = json.loads(message)
-                if kind == "ended":
-                    self._ended[number] = rest[0]
-        except OSError:
-            return None
-        finally:
-            with contextlib.suppress(OSError):
-                self._control.settimeout(START_SECONDS)
-        return self._ended.pop(serial)
-
-
-class _NoNamespaces(Exception):
-    """The host does not let this user make namespaces."""
-
-
-def _package_folders() -> list[str]:
-    """The site-packages folders that PyTorch, NumPy and msgpack come from."""
-    import msgpack
-
-    folders = {str(Path(module.__file__).parents[1]) for module in (torch, np, msgpack) if module.__file__}
-    return sorted(folders)
-
-
-class Worker:
-    """One worker, from outside."""
-
-    def __init__(
-        self,
-        classroom: RemoteClassroom,
-        serial: int,
-        channel: socket.socket,
-        arena: Arena,
-        pidfd: int,
-        scratch: Path,
-    ) -> None:
-        self._classroom = classroom
-        self.serial = serial
-        self.channel = channel
-        self.reader = frames.Reader(channel)
-        self.arena = arena
-        self.pidfd = pidfd
-        self._scratch = scratch
-        # a worker that does not read must not hold the grader up (socket(7), SO_SNDTIMEO)
-        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
-        self._poll = select.poll()
-        self._poll.register(channel, select.POLLIN)
-        self._poll.register(pidfd, select.POLLIN)
-        self._clock = self._cpu_clock()
-
-    def _cpu_clock(self) -> int | None:
-        """The clock of the worker's CPU time (clock_getcpuclockid(3)), or None if it is gone already."""
-        with open(f"/proc/self/fdinfo/{self.pidfd}") as file:
-            pid = next((int(line.split()[1]) for line in file if line.startswith("Pid:")), -1)
-        return None if pid <= 0 else (~pid << 3) | 2
-
-    def cpu(self) -> float:
-        """CPU seconds used so far."""
-        if self._clock is None:
-            return 0.0
-        try:
-            return time.clock_gettime(self._clock)
-        except OSError:
-            return 0.0
-
-    def wait(self, timeout: float) -> bool:
-        """Whether there is something to read within `timeout` seconds.  Raises frames.Closed if the worker is gone."""
-        ready = dict(self._poll.poll(timeout * 1000))
-        if self.channel.fileno() in ready:
-            return True
-        if self.pidfd in ready:
-            raise frames.Closed
-        return False
-
-    def ended(self) -> bool:
-        """Whether the process is gone; a process that ends closes its channel a moment before."""
-        return bool(select.select([self.pidfd], [], [], 1.0)[0])
-
-    def send(self, message: bytes) -> None:
-        try:
-            frames.send(self.channel, message)
-        except BlockingIOError as error:
-            raise frames.Closed from error
-
-    def close(self) -> int | None:
-        """End the worker; how it ended."""
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        status = self._classroom.exit_status(self.serial)
-        self.channel.close()
-        os.close(self.pidfd)
-        self.arena.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        return status
+#: What a function of the grader's may change in place, as it would locally.
+_CHANGEABLE = (torch.Tensor, np.ndarray, list)
 
 
 class RemoteStudent(Student):
     """The student's functions, each call a message to the worker and back.  A worker that ends is replaced."""
 
-    def __init__(self, classroom: RemoteClassroom, exercise: Exercise, parts: Sequence[Any]) -> None:
+    def __init__(self, zygote: Zygote, exercise: Exercise, parts: Sequence[Any]) -> None:
         super().__init__(exercise)
-        self._classroom = classroom
-        self._limits = classroom.limits
+        self._zygote = zygote
+        self._limits = zygote.limits.times(exercise.time_factor)
         self._parts = [[part.name, part.text, part.may_fail] for part in parts]
         self._worker: Worker | None = None
         self._failed_cells: list[list[str]] = []
@@ -391,6 +48,7 @@ class RemoteStudent(Student):
         self._replaced: dict[str, Callable[..., Any]] = {}
         self._checked = ""
         self._again = False
+        self._holding = False
         self._cpu_left = {f.name: self._limits.function_cpu for f in exercise.functions}
         self._wall_left = {f.name: self._limits.function_wall for f in exercise.functions}
         self._exercise_cpu = 0.0
@@ -417,9 +75,10 @@ class RemoteStudent(Student):
         self._exercise_cpu += max(0.0, self._worker.cpu() - self._cpu_start)
         self._cpu_limit, self._wall_limit, self._wall_used = 5.0, 20.0, 0.0
         self._cpu_start = self._worker.cpu()
-        if self._worker.arena.used:
+        if self._worker.arena.used or self._holding:
             with contextlib.suppress(Interrupted):
                 self._exchange("end")
+                self._holding = False
                 self._worker.arena.reset()
 
     def _pause(self) -> None:
@@ -448,7 +107,7 @@ class RemoteStudent(Student):
     def load(self) -> None:
         """Start a worker and load the submission in it.  Raises Interrupted if it cannot be loaded."""
         try:
-            self._worker = self._classroom.spawn()
+            self._worker = self._zygote.spawn()
         except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
             raise Interrupted("grader_error", f"The grader failed, not the submission: {fault}.") from fault
         checked, saved = self._checked, (self._cpu_limit, self._wall_limit, self._wall_used)
@@ -527,22 +186,41 @@ class RemoteStudent(Student):
     def _answer(self, rest: list[Any]) -> None:
         """Run a function of the grader's for the worker."""
         number, args, kwargs = rest
-        functions = list(self._replaced.values())
         worker = self._worker
         assert worker is not None
-        if type(number) is not int or not 0 <= number < len(functions) or type(args) is not list:
+        if type(number) is not int or not 0 <= number < len(self._lent) or type(args) is not list:
             raise WireError("a question that cannot be answered")
         if type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
             raise WireError("a question that cannot be answered")
-        generators = [v if isinstance(v, torch.Generator) else None for v in (*args, *kwargs.values())]
+        given = [*args, *kwargs.values()]
+        before = [frozen(value) for value in given]
+        started = time.monotonic()
         try:
-            value = functions[number](*args, **kwargs)
+            answer = ["answer", self._lent[number](*args, **kwargs)]
         except Exception as error:
-            name = type(error).__name__
-            message = Encoder().pack(["raise", name, name, str(error)[:500]])
-        else:
-            message = Encoder().pack(["answer", value, generators])
-        worker.send(message)
+            answer = ["raise", type(error).__name__, str(error)[:500]]
+        self._wall_used += time.monotonic() - started
+        changed = [
+            [place, value]
+            for place, (value, was) in enumerate(zip(given, before, strict=True))
+            if isinstance(value, torch.Generator) or (isinstance(value, _CHANGEABLE) and frozen(value) != was)
+        ]
+        worker.send(Encoder(refer=self._refer).pack([*answer, changed]))
+
+    def _refer(self, value: Any) -> Remote | None:
+        """What a handle or a lent function is on the other side."""
+        if isinstance(value, Lent):
+            return Remote(value.number, "grader")
+        if not isinstance(value, Handle):
+            return None
+        if value.owner is not self._worker:
+            raise Interrupted("crashed", f"{self.last.text}\nended before all that was to be asked of it was asked.")
+        target: Remote = value.target
+        return target
+
+    def _handle(self, remote: Remote) -> Handle:
+        self._holding = True
+        return Handle(self, remote, plain_text(remote.kind, 100), self._worker)
 
     # -- calls ------------------------------------------------------------------------------------------------------
     def perform(self, function: Function, call: Call) -> Any:
@@ -567,7 +245,7 @@ class RemoteStudent(Student):
             inputs.append(tensor)
             return len(inputs) - 1
 
-        encoder = Encoder(store=store, track=track, keep_strides=True)
+        encoder = Encoder(store=store, refer=self._refer, track=track, keep_strides=True)
         names = call.names
         encoded = []
         for name, value in zip(names, call.values, strict=True):  # noqa: B007 — read by store
@@ -576,16 +254,19 @@ class RemoteStudent(Student):
         keywords = [[key, item] for key, item in zip(call.kwargs, encoded[positional:], strict=True)]
         message = encoder.seal(
             [
-                "call",
+                "fixture" if function.fixture else "call",
                 identity,
-                function.name,
+                function.name if function.handle is None else encoder.encode(function.handle),
                 ["l", encoded[:positional]],
                 ["d", keywords],
                 self._trap is not None,
+                function.keep,
             ]
         )
         graph = _Graph(self, worker, identity, inputs)
-        kind, *rest = self._reply(identity, message, Decoder(attach=graph.attach if inputs else None))
+        kind, *rest = self._reply(
+            identity, message, Decoder(attach=graph.attach if inputs else None, find=self._handle)
+        )
         if kind == "missing":
             failed = "".join(f"\n{cell} failed: {problem}" for cell, problem in self._failed_cells[:3])
             raise Interrupted("not_implemented", f"There is no function `{function.name}`.{failed}")
@@ -620,7 +301,7 @@ class RemoteStudent(Student):
     ) -> None:
         """Compare the arguments with what they were: tensors in shared memory, lists as they were sent back."""
         assert self._worker is not None
-        witness = self._witnesses[function.name]
+        witness = self.witness(function.name)
         changed = [name for name, place, data in stored if not self._worker.arena.holds(place, data)]
         for name, value, now in zip(call.names, call.values, after, strict=False):
             if isinstance(value, torch.Generator):
@@ -649,6 +330,51 @@ class RemoteStudent(Student):
             raise Interrupted("failed", f"{self.last.text}\nhas a gradient that cannot be read.")
         return rest[0]
 
+    # -- tests of the student's -------------------------------------------------------------------------------------
+    def tests(self) -> Collected:
+        self.calls += 1
+        self.last = Call("the tests", (), (), {})
+        if self._worker is None:
+            self.load()
+        kind, *rest = self._exchange("tests")
+        try:
+            if kind != "tests":
+                raise ValueError
+            names, left_out, problems, conduct = rest
+            self._note_conduct(conduct)
+            return collected(names, left_out, problems)
+        except (ValueError, TypeError) as error:
+            self._drop()
+            text = "The tests could not be collected: the process answered out of turn."
+            raise Interrupted("crashed", text) from error
+
+    def run_test(self, name: str, implementation: Implementation, seconds: float) -> Tested:
+        self.calls += 1
+        self.last = Call(plain_text(name, NAME_LIMIT), (), (), {})
+        if self._cpu_limit <= 0.1 or self._wall_limit <= 0.1:
+            raise Interrupted("timeout", f"Not run: earlier checks of `{self._checked}` used up all its time.")
+        if self._worker is None:
+            self.load()
+        before = len(self._lent)
+        lent = {key: self.lend(with_their_state(function)) for key, function in implementation.items()}
+        functions = {key: Remote(function.number, "grader") for key, function in lent.items()}
+        try:
+            kind, *rest = self._exchange("test", name, functions, float(seconds))
+            if kind != "tested":
+                raise ValueError
+            outcome, message, conduct = rest
+            self._note_conduct(conduct)
+        except (ValueError, TypeError):
+            self._drop()
+            return Tested("error", "The process answered out of turn, and was ended.")
+        except Interrupted as interruption:
+            if interruption.verdict not in ("crashed", "failed"):
+                raise
+            return Tested("error", interruption.message)
+        finally:
+            del self._lent[before:]
+        return tested(outcome, message)
+
     # -- settings ---------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def replacing(self, **functions: Callable[..., Any]) -> Iterator[None]:
@@ -665,7 +391,8 @@ class RemoteStudent(Student):
                     self._swap({})
 
     def _swap(self, functions: dict[str, Callable[..., Any]]) -> None:
-        self._exchange("swap", {name: Remote(number, "grader") for number, name in enumerate(functions)})
+        lent = {name: Remote(self.lend(function).number, "grader") for name, function in functions.items()}
+        self._exchange("swap", lent)
 
     @contextlib.contextmanager
     def device_trap(self) -> Iterator[list[str]]:

@@ -115,7 +115,7 @@ def test_a_worker_has_none_in_memory(code: str) -> None:
     import torch
 
     from autograder.wire.errors import RemoteError
-    from autograder.wire.remote import RemoteClassroom
+    from autograder.wire.classroom import RemoteClassroom
 
     work = Work(EXERCISES[2], (Part("ex02_mlm_loss.py", code + TARGETS),))
     with RemoteClassroom("auto", torch.device("cpu")) as room, room.open(work) as student:

@@ -1,0 +1,93 @@
+"""What submissions are opened in: a zygote for each family of exercises, and the student's side of each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from autograder.limits import Limits
+from autograder.syllabus import Family
+from autograder.wire.errors import Interrupted
+from autograder.wire.remote import RemoteStudent
+from autograder.wire.zygote_process import Zygote
+
+
+class RemoteClassroom(Zygote):
+    """A zygote in which submissions are opened."""
+
+    @contextlib.contextmanager
+    def open(self, work: Any) -> Iterator[RemoteStudent]:
+        """The student's side for one exercise; its worker ends with the context.
+
+        Raises Interrupted if the submission cannot be loaded.
+        """
+        student = RemoteStudent(self, work.exercise, work.parts)
+        try:
+            try:
+                student.load()
+            except Interrupted as interruption:
+                if interruption.verdict != "grader_error":
+                    raise
+                student.close()  # a fault of ours may be one of the moment
+                student.begin_check("", again=True)
+                student.load()
+            yield student
+        except Interrupted as interruption:
+            interruption.conduct = tuple(student.conduct)
+            raise
+        finally:
+            student.close()
+
+
+#: What the workers of a family have at hand beside PyTorch and the kit.
+PRELOAD: dict[Family, list[str]] = {
+    "torch": [],
+    "transformers": [
+        "transformers.models.bert.modeling_bert",
+        "sklearn.linear_model",
+        "sklearn.feature_extraction.text",
+        "sklearn.pipeline",
+        "sklearn.metrics",
+    ],
+}
+
+
+class Classrooms:
+    """A classroom for each family of exercises, made when the first submission needs it.  A context manager."""
+
+    def __init__(self, sandbox: str, device: torch.device, seed: int, limits: Limits) -> None:
+        self._sandbox = sandbox
+        self._device = device
+        self._seed = seed
+        self._limits = limits
+        self._rooms: dict[Family, RemoteClassroom] = {}
+
+    def __enter__(self) -> Classrooms:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for room in self._rooms.values():
+            room.__exit__()
+
+    @property
+    def level(self) -> str:
+        """The walls in words; those of all families are the same, for they are the host's."""
+        rooms = [*self._rooms.values()] or [self.room("torch")]
+        return rooms[0].level
+
+    def room(self, family: Family) -> RemoteClassroom:
+        if family not in self._rooms:
+            room = RemoteClassroom(self._sandbox, self._device, self._seed, self._limits, preload=PRELOAD[family])
+            room.__enter__()
+            self._rooms[family] = room
+        return self._rooms[family]
+
+    def open(self, work: Any) -> contextlib.AbstractContextManager[RemoteStudent]:
+        """The student's side for one exercise.  Raises Interrupted if the submission cannot be loaded."""
+        return self.room(work.exercise.family).open(work)
