@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup demo test build check bench judge attacks clean
+.PHONY: setup demo nbgrader-demo test build check bench judge attacks clean
 
 setup: $(INSTALLED)
 
@@ -14,8 +14,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 # Grade the sample class: right, wrong and hostile submissions.
 demo: setup
-	@$(BIN)/autograder grade examples/submissions/* --jobs 2 --out results/demo
-	@echo "One report for each is in results/demo/.  All about one: $(BIN)/autograder grade examples/submissions/NAME"
+	@rm -rf results/demo
+	@$(BIN)/autograder grade examples/submissions/* --jobs 2 --out results/demo || status=$$?; \
+	$(BIN)/autograder render results/demo/*.json --format html --out results/demo/report.html && \
+	echo "All about each, with bars and messages: results/demo/report.html" && \
+	echo "The same at a terminal: $(BIN)/autograder grade examples/submissions/NAME"; \
+	exit $${status:-$$?}
 
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests

@@ -15,6 +15,9 @@ from autograder import __version__
 from autograder.grading import Options, Submission, grade_all
 from autograder.report import Check, ExerciseReport, FunctionReport, Report
 
+#: So many grading processes may die one after the other, before it is clear that none will live here.
+DEATHS_IN_A_ROW = 8
+
 Emit = Callable[[Report], None]
 
 
@@ -81,7 +84,10 @@ def _fault(error: Exception) -> str:
 
 
 class _Pool:
-    """Processes that are handed one submission at a time; one that dies costs the submission it had."""
+    """Processes that are handed one submission at a time.
+
+    The submission of a process that dies goes to a new process; if that dies too, it is the grader's fault.
+    """
 
     def __init__(self, submissions: Sequence[Submission], options: Options, emit: Emit) -> None:
         self._submissions = submissions
@@ -92,17 +98,14 @@ class _Pool:
         self._emitted = 0
         self._in_hand: dict[Connection, int] = {}
         self._processes: dict[Connection, SpawnProcess] = {}
+        self._context = multiprocessing.get_context("spawn")
+        self._again: set[int] = set()
+        self._deaths = 0
 
     def run(self, jobs: int) -> None:
-        context = multiprocessing.get_context("spawn")
         try:
             for _ in range(jobs):
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_grade_what_comes, args=(theirs, self._options), daemon=True)
-                process.start()
-                theirs.close()
-                self._processes[ours] = process
-                self._hand_out(ours)
+                self._hand_out(self._start())
             why = ""
             while self._in_hand:
                 for connection in wait(list(self._in_hand)):
@@ -119,8 +122,16 @@ class _Pool:
                 if process.is_alive():
                     process.kill()
 
-    def _hand_out(self, connection: Connection) -> None:
-        index = next(self._waiting, None)
+    def _start(self) -> Connection:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_grade_what_comes, args=(theirs, self._options), daemon=True)
+        process.start()
+        theirs.close()
+        self._processes[ours] = process
+        return ours
+
+    def _hand_out(self, connection: Connection, index: int | None = None) -> None:
+        index = next(self._waiting, None) if index is None else index
         if index is not None:
             self._in_hand[connection] = index
         with contextlib.suppress(OSError):  # it is gone: noticed when its answer is read
@@ -135,7 +146,15 @@ class _Pool:
             process = self._processes[connection]
             process.join(10)
             answer = f"the grading process ended (exit status {process.exitcode})"
+            self._deaths += 1
+            if self._deaths <= DEATHS_IN_A_ROW:
+                again = index not in self._again
+                self._again.add(index)
+                self._hand_out(self._start(), index if again else None)
+                if again:
+                    return ""
         if isinstance(answer, Report):
+            self._deaths = 0
             self._file(index, answer)
             self._hand_out(connection)
             return ""

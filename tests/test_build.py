@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import re
 from pathlib import Path
 
@@ -9,13 +10,25 @@ import jupytext
 import pytest
 
 from autograder.build import BuildError, build, drift, write
-from autograder.syllabus import SYLLABUS
+from autograder.build.source import read
+from autograder.build.stub import stub
+from autograder.syllabus import SYLLABUS, Exercise, Function
 
 ROOT = Path(__file__).parents[1]
+
+
+def _written(exercise):
+    """The names of what students write: the graded functions, or the tests where they write tests."""
+    if not exercise.tests:
+        return [function.name for function in exercise.functions]
+    solution = ast.parse((ROOT / "solutions" / f"{exercise.module}.py").read_text(encoding="utf-8"))
+    return [n.name for n in solution.body if isinstance(n, ast.FunctionDef) and n.name.startswith("test_")]
+
+
 FUNCTIONS = [
-    pytest.param(exercise.module, function, id=function.name)
+    pytest.param(exercise.module, name, id=f"{exercise.id}-{name}")
     for exercise in SYLLABUS
-    for function in exercise.functions
+    for name in _written(exercise)
 ]
 SOLUTION = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.S)
 ANSWER = re.compile(r"<!-- BEGIN ANSWER -->\n(.*?)# <!-- END ANSWER -->", re.S)
@@ -53,17 +66,21 @@ def test_building_twice_gives_the_same(built):
 
 @pytest.mark.parametrize(("module", "function"), FUNCTIONS)
 def test_stub_functions_keep_signature_and_docstring_and_raise(module, function):
-    stub = getattr(importlib.import_module(f"exercises.{module}"), function.name)
-    solution = getattr(importlib.import_module(f"solutions.{module}"), function.name)
-    with pytest.raises(NotImplementedError, match=function.name):
-        stub(*[None] * stub.__code__.co_argcount, **dict.fromkeys(_keywords(stub)))
+    stub = getattr(importlib.import_module(f"exercises.{module}"), function)
+    solution = getattr(importlib.import_module(f"solutions.{module}"), function)
+    with pytest.raises(NotImplementedError, match=function):
+        stub(**dict.fromkeys(inspect.signature(stub).parameters))
     assert stub.__doc__ == solution.__doc__
-    assert stub.__annotations__.keys() == solution.__annotations__.keys()
+    kept, given = inspect.signature(stub).parameters, inspect.signature(solution).parameters
+    assert [(p.name, p.kind, p.default) for p in kept.values()] == [(p.name, p.kind, p.default) for p in given.values()]
 
 
-def _keywords(function):
-    code = function.__code__
-    return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+def _parts(source, exercise):
+    """How many solutions a module must hide: the bodies of its functions, and of the methods of its classes."""
+    classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    graded = _written(exercise)
+    methods = {node.name: sum(isinstance(inner, ast.FunctionDef) for inner in node.body) for node in classes}
+    return sum(methods.get(name, 1) for name in graded)
 
 
 @pytest.mark.parametrize("exercise", SYLLABUS, ids=lambda exercise: exercise.id)
@@ -72,7 +89,7 @@ def test_stubs_hold_no_line_of_a_solution_or_an_answer(built, exercise):
     stub = built[Path("exercises", f"{exercise.module}.py")]
     hidden = SOLUTION.findall(source) + ANSWER.findall(source)
     languages = 2 if 'lang="zh"' in source else 1
-    assert len(hidden) == len(exercise.functions) + languages * bool(exercise.written_points)
+    assert len(hidden) == _parts(source, exercise) + languages * bool(exercise.written_points)
     public = {line.strip() for line in ANSWER.sub("", SOLUTION.sub("", source)).splitlines()}
     stub_lines = {line.strip() for line in stub.splitlines()}
     for line in (line.strip() for region in hidden for line in region.splitlines()):
@@ -86,8 +103,9 @@ def test_stubs_open_as_notebooks(built, exercise):
     text = built[Path("exercises", f"{exercise.module}.py")]
     cells = jupytext.reads(text, fmt="py:percent").cells
     assert cells[1].source.startswith(f"# Exercise {exercise.number}:")
-    for function in exercise.functions:
-        assert sum(f"def {function.name}(" in cell.source for cell in cells if cell.cell_type == "code") == 1
+    for name in _written(exercise):
+        begins = re.compile(rf"^(def|class) {name}\(", re.M)
+        assert sum(bool(begins.search(cell.source)) for cell in cells if cell.cell_type == "code") == 1
     assert any("*Your answer:*" in cell.source for cell in cells) == bool(exercise.written_points)
 
 
@@ -242,3 +260,58 @@ def test_a_region_that_leaves_no_python_is_refused(repository):
     )
     with pytest.raises(BuildError, match=r"`def embedding_sum.*` is not valid Python without its solution"):
         build(repository)
+
+
+CLASS = """\
+# %%
+class Doubler(nn.Module):
+    \"\"\"Doubles.\"\"\"
+
+    def __init__(self, factor):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.factor = factor
+        ### END SOLUTION
+
+    def forward(self, x):
+        \"\"\"Twice x.\"\"\"
+        ### BEGIN SOLUTION
+        return 2 * x
+        ### END SOLUTION
+"""
+
+
+def _with_class(tmp_path, text):
+    exercise = Exercise(1, "doubling", "Doubling", "加倍", (Function("Doubler", 1000, ("factor",)),))
+    (tmp_path / "solutions").mkdir()
+    (tmp_path / "solutions" / "ex01_doubling.py").write_text(text, encoding="utf-8")
+    return read(tmp_path, exercise)
+
+
+def test_a_class_keeps_its_methods_and_loses_their_bodies(tmp_path):
+    text = stub(_with_class(tmp_path, CLASS))
+    for line in ("class Doubler(nn.Module):", "super().__init__()", "def forward(self, x):", '"""Twice x."""'):
+        assert line in text
+    assert text.count('raise NotImplementedError("Doubler is yours to write")') == 2
+    assert "2 * x" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("factor):", "factor, other):", r"takes \(factor, other\), but the syllabus says \(factor\)"),
+        ("def __init__(self, factor)", "def begin(self, factor)", "no __init__"),
+        ("        ### BEGIN SOLUTION\n        self", "        self", "ends nothing"),
+        (
+            '    """Doubles."""\n',
+            '    """Doubles."""\n    ### BEGIN SOLUTION\n    two = 2\n    ### END SOLUTION\n',
+            "outside",
+        ),
+    ],
+    ids=["parameters", "no __init__", "marker without partner", "region beside the methods"],
+)
+def test_mistakes_in_a_class_are_explained(tmp_path, old, new, message):
+    assert old in CLASS
+    broken = CLASS.replace(old, new, 1)
+    with pytest.raises(BuildError, match=message):
+        _with_class(tmp_path, broken)

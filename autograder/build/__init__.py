@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from autograder.build.notebook import COURSES, notebook, path_of
+from autograder.build.notebook_words import LANGS
 from autograder.build.source import BuildError, read
 from autograder.build.stub import stub
 from autograder.syllabus import SYLLABUS
@@ -16,7 +18,12 @@ def build(root: Path) -> dict[Path, str]:
 
     Raises BuildError, with file, line and what to do, if a solution cannot be built from.
     """
-    return {Path("exercises", f"{exercise.module}.py"): stub(read(root, exercise)) for exercise in SYLLABUS}
+    built = {}
+    for exercise in SYLLABUS:
+        source = read(root, exercise)
+        built[Path("exercises", f"{exercise.module}.py")] = stub(source)
+        built |= {path_of(exercise, lang): notebook(root, source, lang) for lang in LANGS}
+    return built
 
 
 def write(root: Path) -> list[Path]:
@@ -40,7 +47,10 @@ def drift(root: Path) -> list[str]:
             lines.append(f"{path} is missing: run `autograder build`.")
         elif found != text:
             lines.append(f"{path} differs from what its solution gives: edit the solution and run `autograder build`.")
-    for file in sorted((root / "exercises").glob("ex[0-9][0-9]_*.py")):
+    generated = [*(root / "exercises").glob("ex[0-9][0-9]_*.py")]
+    for course in COURSES.values():
+        generated += (root / course / "source").glob("*/*.ipynb")
+    for file in sorted(generated):
         if (path := file.relative_to(root)) not in built:
             lines.append(f"{path} is generated from nothing: delete it, or add its exercise to the syllabus.")
     return lines

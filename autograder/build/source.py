@@ -22,6 +22,10 @@ _MARKERS = {
 }
 
 
+#: What can be graded at the top level of a solution: a function, or a class, by what its __init__ takes.
+Definition = ast.FunctionDef | ast.ClassDef
+
+
 class BuildError(Exception):
     """A solution from which nothing can be generated: the message says file, line and what to do."""
 
@@ -107,28 +111,31 @@ def _regions(path: Path, text: str) -> list[Region]:
 
 
 def _check_functions(path: Path, tree: ast.Module, exercise: Exercise, regions: list[Region]) -> None:
-    functions: dict[str, ast.FunctionDef] = {}
-    for node in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        if node.name in functions:
+    definitions: dict[str, Definition] = {}
+    for node in (node for node in tree.body if isinstance(node, Definition)):
+        if node.name in definitions:
             raise BuildError(
                 f"{path}:{node.lineno}: {node.name} is defined a second time (first at line "
-                f"{functions[node.name].lineno}). Delete or rename one of the two."
+                f"{definitions[node.name].lineno}). Delete or rename one of the two."
             )
-        functions[node.name] = node
+        definitions[node.name] = node
     for region in regions:
-        if not any(_within(region, node) for node in functions.values()):
+        if not any(_within(region, node) for node in definitions.values()):
             raise BuildError(
                 f"{path}:{region.first}: a solution outside of every function. Move the markers into a function's "
                 f"body, below its docstring."
             )
+    if exercise.tests:
+        _check_tests(path, definitions, regions)
+        return
     for graded in exercise.functions:
-        if graded.name not in functions:
+        if graded.name not in definitions:
             raise BuildError(
                 f"{path}: the function {graded.name} of the syllabus is missing. Define it at the top level of the "
                 f"solution, or take it out of autograder/syllabus.py."
             )
-        node = functions[graded.name]
-        parameters = tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+        node = definitions[graded.name]
+        parameters = _parameters(path, node)
         if parameters != graded.parameters:
             raise BuildError(
                 f"{path}:{node.lineno}: {graded.name} takes ({', '.join(parameters)}), but the syllabus says "
@@ -143,6 +150,36 @@ def _check_functions(path: Path, tree: ast.Module, exercise: Exercise, regions: 
             )
 
 
-def _within(region: Region, node: ast.FunctionDef) -> bool:
+def _parameters(path: Path, node: Definition) -> tuple[str, ...]:
+    """The parameters of a function; those of a class are what its instances are made from, without `self`."""
+    if isinstance(node, ast.ClassDef):
+        maker = next((method for method in _methods(node) if method.name == "__init__"), None)
+        if maker is None:
+            raise BuildError(f"{path}:{node.lineno}: the class {node.name} has no __init__. Write one.")
+        return _parameters(path, maker)[1:]
+    return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+
+
+def _methods(node: ast.ClassDef) -> list[ast.FunctionDef]:
+    return [inner for inner in node.body if isinstance(inner, ast.FunctionDef)]
+
+
+def _check_tests(path: Path, definitions: dict[str, Definition], regions: list[Region]) -> None:
+    """Where students write tests, what is theirs are the functions `test_…`; what they test is nowhere in the file."""
+    tests = [node for name, node in definitions.items() if name.startswith("test_")]
+    if not tests:
+        raise BuildError(f"{path}: no function test_… at the top level, but here students write tests. Write one.")
+    for node in tests:
+        if not ast.get_docstring(node) or not any(_within(region, node) for region in regions):
+            raise BuildError(
+                f"{path}:{node.lineno}: {node.name} needs a docstring that says what is tested, and its body between "
+                f"`{BEGIN_SOLUTION}` and `{END_SOLUTION}`."
+            )
+
+
+def _within(region: Region, node: Definition) -> bool:
+    """True for a region in the body of a function, or of a method of a class."""
+    if isinstance(node, ast.ClassDef):
+        return any(_within(region, method) for method in _methods(node))
     # The END marker is a comment: the function's last statement ends before it.
     return node.lineno < region.first <= (node.end_lineno or 0)

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from autograder.render.reasons import reason
+from autograder.render.words import common_folder
 from autograder.report import Check, ExerciseReport, FunctionReport, Report, Verdict, plain_text, points_number
 
 COLOURS = {"passed": "green", "skipped": "yellow", "not_implemented": "yellow", "grader_error": "bold magenta"}
@@ -48,7 +50,7 @@ def report_text(report: Report, *, verbose: bool = False, colour: bool = False, 
 def table_text(reports: Sequence[Report], *, colour: bool = False, width: int = 100) -> str:
     """One row a submission: points by exercise, total, and the most telling thing about it."""
     console = _console(colour, width)
-    folder = _common_folder([report.submission for report in reports])
+    folder = common_folder([report.submission for report in reports])
     if folder:
         _print_block(console, "", f"Submissions in {_one_line(folder)}")
     numbers = sorted({exercise.id for report in reports for exercise in report.exercises})
@@ -79,7 +81,7 @@ def _print_exercise(console: Console, exercise: ExerciseReport, verbose: bool) -
     line = Text.assemble((heading, "bold"), "  ", _bar(exercise.points, exercise.max_points, 20), "  ", _of(exercise))
     console.print(line, soft_wrap=True)
     checks = [check for function in exercise.functions for check in function.checks]
-    reasons = {_reason(check) for check in checks}
+    reasons = {reason(check) for check in checks}
     if len(checks) > 1 and len(reasons) == 1 and checks[0].verdict != "passed" and not verbose:
         console.print(Text.assemble("  ", _verdict(checks[0]), f", all {len(checks)} checks"))
         _print_reason(console, "    ", checks[0], verbose)
@@ -105,7 +107,7 @@ def _print_checks(console: Console, function: FunctionReport, verbose: bool) -> 
     groups: dict[tuple[str, str, str], list[Check]] = {}
     for check in function.checks:
         if check.verdict != "passed":
-            groups.setdefault(_reason(check), []).append(check)
+            groups.setdefault(reason(check), []).append(check)
     if len(groups) == 1 and len(function.checks) > 1 and all(len(g) == len(function.checks) for g in groups.values()):
         check = function.checks[0]
         _print_block(console, "    ✗ ", Text.assemble(_verdict(check), f", all {len(function.checks)} checks"))
@@ -160,12 +162,6 @@ def _circumstances(report: Report) -> Iterator[str]:
         yield line
 
 
-def _reason(check: Check) -> tuple[str, str, str]:
-    """What makes two checks fail alike.  A function that is not written fails alike whatever it is called with."""
-    message = check.message.rpartition("\n")[2] if check.verdict == "not_implemented" else check.message
-    return check.verdict, message, check.hint
-
-
 def _note(report: Report) -> Text:
     count = Counter(check.verdict for check in report.checks)
     words = [
@@ -186,15 +182,6 @@ def _note(report: Report) -> Text:
 def misconception(check: Check) -> str:
     """The name of the misconception that a failed check with a hint ends its message with."""
     return check.message.rpartition("\n")[2].partition(":")[0]
-
-
-def _common_folder(paths: Sequence[str]) -> str:
-    """What all paths begin with, up to and with a slash."""
-    folders = [path.rstrip("/").split("/")[:-1] for path in paths]
-    count = 0
-    while all(len(folder) > count and folder[count] == folders[0][count] for folder in folders):
-        count += 1
-    return "".join(f"{name}/" for name in folders[0][:count])
 
 
 def _cell(exercise: ExerciseReport) -> Text:

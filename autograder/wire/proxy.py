@@ -220,7 +220,7 @@ class Student(ABC):
 
     @abstractmethod
     def replacing(self, **functions: Callable[..., Any]) -> contextlib.AbstractContextManager[None]:
-        """While active, the names in the student's module are these functions of the grader's."""
+        """While active, the names in the student's module are these functions of the grader's, or what handles name."""
 
     @abstractmethod
     def device_trap(self) -> contextlib.AbstractContextManager[list[str]]:
@@ -304,7 +304,7 @@ class LocalStudent(Student):
         missing = object()
         saved = {name: getattr(self._module, name, missing) for name in functions}
         for name, function in functions.items():
-            setattr(self._module, name, function)
+            setattr(self._module, name, _unwrapped(function))
         try:
             yield
         finally:

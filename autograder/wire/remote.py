@@ -391,7 +391,10 @@ class RemoteStudent(Student):
                     self._swap({})
 
     def _swap(self, functions: dict[str, Callable[..., Any]]) -> None:
-        lent = {name: Remote(self.lend(function).number, "grader") for name, function in functions.items()}
+        lent = {
+            name: self._refer(function if isinstance(function, Handle) else self.lend(function))
+            for name, function in functions.items()
+        }
         self._exchange("swap", lent)
 
     @contextlib.contextmanager

@@ -276,10 +276,13 @@ class _NoNamespaces(Exception):
 
 
 def _package_folders() -> list[str]:
-    """The site-packages folders that PyTorch, NumPy and msgpack come from."""
+    """The site-packages folders of what workers import."""
+    import hypothesis
     import msgpack
+    import pytest
 
-    folders = {str(Path(module.__file__).parents[1]) for module in (torch, np, msgpack) if module.__file__}
+    modules = (torch, np, msgpack, pytest, hypothesis)
+    folders = {str(Path(module.__file__).parents[1]) for module in modules if module.__file__}
     return sorted(folders)
 
 

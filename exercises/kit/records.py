@@ -80,6 +80,8 @@ class ComparisonConfig:
     #: "cpu" or "cuda".
     device: str = "cpu"
     pad_id: int = 0
+    #: Exercise 8: V; the ids of the texts are 0 … V-1.
+    vocab_size: int = 30_522
     #: LoRA (exercise 9): rank r, scale alpha (the update is alpha / r · B A), and the linear layers it is added to, by
     #: the last part of their names.
     lora_rank: int = 4

@@ -58,7 +58,7 @@ class Suite:
     def __init__(self, module: ModuleType) -> None:
         self._plugin = _Plugin()
         options = [*_OPTIONS, *(f"-p no:{name}" for name in _WITHOUT), f"--rootdir={Path.cwd()}"]
-        config = _prepareconfig(options, [self._plugin, _BareReports()])
+        config = _prepareconfig(options, [self._plugin, self._plugin.fixtures(), _BareReports()])
         config._do_configure()
         session = self._session = Session.from_config(config)
         config.hook.pytest_sessionstart(session=session)
@@ -106,9 +106,10 @@ class Suite:
 
 
 def _seed() -> None:
-    torch.manual_seed(0)
-    np.random.seed(0)
-    random.seed(0)
+    """A seed that nobody chooses: whoever seeds with 0 in a test, or in what is tested, changes the state."""
+    torch.manual_seed(7_919_201)
+    np.random.seed(7_919_201)
+    random.seed(7_919_201)
 
 
 class _LoadedModule(pytest.Module):
@@ -143,14 +144,21 @@ class _Plugin:
             return Result("skipped", self.problems[0][1])
         return Result("passed")
 
-    @pytest.fixture(scope="session")
-    def impl(self) -> SimpleNamespace:
-        """The implementation under test: its functions as attributes."""
-        return self._impl
+    def fixtures(self) -> ModuleType:
+        """What tests may ask for.  For the session, so that fixtures of any scope may use it; each test is one."""
+
+        @pytest.fixture(scope="session")
+        def impl() -> SimpleNamespace:
+            """The implementation under test: its functions as attributes."""
+            return self._impl
+
+        module = ModuleType("given_fixtures")
+        vars(module)["impl"] = impl
+        return module
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.uncollected.append(str(report.longrepr).strip().splitlines()[-1])
+            self.uncollected.append(" ".join(str(report.longrepr).split()))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Iterator[None]:

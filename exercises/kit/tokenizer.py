@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exercises.kit.vocabulary import Vocabulary
 
@@ -73,6 +73,23 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         Vocabulary(size=size, pad_id=pad, cls_id=cls, sep_id=sep, mask_id=mask, unk_id=unk),
         encode=lambda text: list(fast.encode(text).ids),
         decode=fast.decode,
+    )
+
+
+def wrap_tokenizer(tokenizer: Any, name: str) -> Tokenizer:
+    """The same view of a tokenizer of `transformers`.
+
+    Raises:
+        ValueError: it lacks one of the five special tokens, as those of generators do.
+    """
+    special = {f"{kind}_id": getattr(tokenizer, f"{kind}_token_id", None) for kind in ("pad", "cls", "sep", "mask", "unk")}
+    missing = [kind for kind, i in special.items() if i is None]
+    if missing:
+        raise ValueError(f"The tokenizer of {name!r} has no {', '.join(missing)}: the exercises need one like BERT's")
+    return Tokenizer(
+        Vocabulary(size=len(tokenizer), **special),
+        encode=lambda text: list(tokenizer(text, truncation=False, verbose=False)["input_ids"]),
+        decode=lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
     )
 
 

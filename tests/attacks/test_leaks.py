@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from autograder.authors import banks
 from autograder.build.source import read
 from autograder.grading import Options, Submission, Work, grade_all
 from autograder.render import jsonlines, terminal
+from autograder.render.formats import FORMATS
 from autograder.report import Report
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
@@ -137,7 +139,8 @@ def test_reports_hold_none() -> None:
     reports: list[Report] = []
     grade_all(submissions, Options(), reports.append)
     for report in reports:
-        for text in (jsonlines.line(report), terminal.report_text(report, verbose=True)):
+        documents = [html.unescape(form.render([report], "en")) for form in FORMATS.values()]
+        for text in (jsonlines.stored(report), terminal.report_text(report, verbose=True), *documents):
             own = next((e.path.read_text(encoding="utf-8") for e in entries if e.name == report.submission), "")
             assert [line for line in leaked(text) if line not in own] == [], report.submission
             assert "Traceback" not in text

@@ -1,0 +1,145 @@
+"""One run of a batch: what is stored is taken from the store, the rest is graded and stored at once."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import overload
+
+from autograder.batch.sources import HandedIn
+from autograder.batch.store import Store, key, renamed
+from autograder.files import file_stems, write_atomically
+from autograder.grading import Options, Submission
+from autograder.render import jsonlines
+from autograder.report import Report, points_number
+from autograder.submission import UsageError, find
+
+#: Grades submissions and hands every Report on, in order: `pool.grade_in_order` here, or a cluster's.
+Engine = Callable[[Sequence[Submission], Callable[[Report], None]], None]
+#: Told of every submission that is done: how many are, and how many there are.
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Summary:
+    """What a run came to.  points: hundredths of each graded submission; attention: those that have no grade yet."""
+
+    submissions: int = 0
+    from_store: int = 0
+    seconds: float = 0.0
+    points: list[int] = field(default_factory=list)
+    max_points: list[int] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    attention: list[str] = field(default_factory=list)
+
+    def add(self, report: Report) -> None:
+        self.verdicts.update(check.verdict for check in report.checks)
+        if report.needs_attention:
+            self.attention.append(report.submission)
+        else:
+            self.points.append(report.points)
+            self.max_points.append(report.max_points)
+
+    @property
+    def text(self) -> str:
+        ran = self.submissions - self.from_store
+        lines = [
+            f"{self.submissions} submissions: {ran} graded in {self.seconds:.0f} s, "
+            f"{self.from_store} taken from stored results."
+        ]
+        if self.points:
+            mean = sum(self.points) / len(self.points) / 100
+            most = points_number(max(self.max_points))
+            full = sum(got == most for got, most in zip(self.points, self.max_points, strict=True))
+            lines.append(f"Mean {mean:.2f} points of at most {most}; {full} with full marks.")
+        if self.verdicts:
+            counted = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.most_common())
+            lines.append(f"Checks: {counted}.")
+        if self.attention:
+            shown = ", ".join(self.attention[:10]) + (", …" if len(self.attention) > 10 else "")
+            lines.append(f"{len(self.attention)} need attention, and have no grade yet: {shown}")
+        return "\n".join(lines)
+
+
+class _Pending(Sequence[Submission]):
+    """Submissions read when they are needed, so that a large class does not lie in memory."""
+
+    def __init__(self, found: Sequence[HandedIn], wanted: set[int] | None) -> None:
+        self._found = found
+        self._wanted = wanted
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, index: int) -> Submission: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Submission]: ...
+    def __getitem__(self, index: int | slice) -> Submission | list[Submission]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return read(self._found[index], self._wanted)
+
+
+def read(handed_in: HandedIn, wanted: set[int] | None) -> Submission:
+    """The submission; one in which nothing tells what it is has no exercises, and a note that says so."""
+    try:
+        return replace(find(handed_in.path, wanted), name=handed_in.name)
+    except UsageError as error:
+        return Submission(handed_in.name, (), (str(error),))
+
+
+def run(
+    found: Sequence[HandedIn],
+    wanted: set[int] | None,
+    options: Options,
+    out: Path,
+    engine: Engine,
+    progress: Progress,
+) -> Summary:
+    """Grade all of them; OUT then holds one JSON file for each, and OUT/.store what later runs need not do again."""
+    started = time.monotonic()
+    store = Store(out / ".store")
+    files = [out / f"{stem}.json" for stem in file_stems([one.name for one in found])]
+    summary = Summary(submissions=len(found))
+    pending: list[int] = []
+    keys: list[str] = []
+    for index, one in enumerate(found):
+        submission = read(one, wanted)
+        name = key(submission, options)
+        report = store.get(name)
+        if report is None:
+            pending.append(index)
+            keys.append(name)
+            continue
+        summary.from_store += 1
+        _write(files[index], renamed(report, submission))
+        summary.add(report)
+        progress(summary.from_store, len(found))
+    done = 0
+
+    def emit(report: Report) -> None:
+        nonlocal done
+        store.put(keys[done], report)
+        _write(files[pending[done]], report)
+        summary.add(report)
+        done += 1
+        progress(summary.from_store + done, len(found))
+
+    if pending:
+        engine(_Pending([found[index] for index in pending], wanted), emit)
+    summary.seconds = time.monotonic() - started
+    return summary
+
+
+def _write(file: Path, report: Report) -> None:
+    text = jsonlines.stored(report) + "\n"
+    try:
+        if file.read_text(encoding="utf-8") == text:
+            return
+    except (OSError, UnicodeDecodeError):
+        pass
+    write_atomically(file, text)

@@ -1,0 +1,53 @@
+"""What `nbgrader_config.py` names: this course's steps in nbgrader, and `configure`, which puts them in place."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from autograder.render.words import Lang
+
+TEMPLATES = Path(__file__).parent / "nbgrader" / "templates"
+_STUB = 'raise NotImplementedError("this is yours to write")'
+_TEXT_STUB: dict[Lang, str] = {"en": "(Write here.)", "zh": "（在此作答。）"}
+
+
+def configure(config: Any, lang: Lang) -> None:
+    """Put the steps into nbgrader's configuration, for a course in that language.
+
+    They are named, not imported: a command loads what it uses.
+    """
+    # nbgrader makes SQLAlchemy say this of every new submission, and nobody can do anything about it
+    warnings.filterwarnings("ignore", message="Object of type <Submitted")
+    here = "autograder.nbgrader"
+    config.CoursePreprocessor.lang = lang
+    config.ClearSolutions.code_stub = {"python": _STUB}
+    config.ClearSolutions.text_stub = _TEXT_STUB[lang]
+    config.Autograde.exporter_class = f"{here}.reading.SubmissionExporter"
+    config.Autograde.pre_convert_hook = f"{here}.reading.match_renamed"
+    config.Autograde.sanitize_preprocessors = [
+        f"{here}.preprocessors.RepairCells",
+        "nbgrader.preprocessors.ClearOutput",
+        "nbgrader.preprocessors.DeduplicateIds",
+        "nbgrader.preprocessors.OverwriteKernelspec",
+        "nbgrader.preprocessors.OverwriteCells",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.Autograde.autograde_preprocessors = [
+        f"{here}.preprocessors.GradeCells",
+        f"{here}.preprocessors.SaveScores",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    config.AssignLatePenalties.plugin_class = f"{here}.gradebook.LatePolicy"
+    config.GenerateFeedback.preprocessors = [
+        "nbgrader.preprocessors.GetGrades",
+        f"{here}.preprocessors.ExplainFeedback",
+        "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    ]
+    config.GenerateFeedback.exporter_class = f"{here}.reading.FeedbackExporter"
+    config.FeedbackExporter.template_name = "course_feedback"
+    config.FeedbackExporter.extra_template_basedirs = [str(TEMPLATES)]
+    config.ExportApp.plugin_class = f"{here}.gradebook.GradebookCsv"
+    config.Validator.validate_all = True  # the cells of visible checks carry no points, but say whether work is done
