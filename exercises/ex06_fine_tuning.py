@@ -133,8 +133,8 @@ def fine_tune(model: Classifier, splits: Splits, config: FineTuneConfig) -> Fine
     config: see exercises/kit/records.py; all of it is used.
 
     Training
-        - on config.device, with AdamW and parameter_groups(model, config), after set_trainable(model, config.mode),
-          even if something else required a gradient before. The loss is the mean cross-entropy of a batch; an update
+        - on config.device, with AdamW and parameter_groups(model, config), after set_trainable with config.mode, even
+          if something else required a gradient before. The loss is the mean cross-entropy of a batch; an update
           follows its gradient alone. A learning-rate schedule or gradient clipping is allowed.
         - Every epoch goes over all of splits.train once, in an order that config.seed decides, in batches of
           config.batch_size (the last one may be smaller), one update each.

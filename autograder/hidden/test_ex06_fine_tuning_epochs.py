@@ -41,6 +41,12 @@ def test_train_loss(student: Student, device: torch.device) -> None:
 
     def look(run: Run) -> None:
         got = run.history("train_loss")
+        head = run.old["classifier.weight"]
+        if not run.new["classifier.weight"].sub(head).abs().max() < 0.2:
+            expect.wrong(
+                f"{run.text}\nleft other weights in the classification layer, though the learning rates are next to 0.",
+                "model-replaced",
+            )
         for place, learned in enumerate(by_epoch(run)):
             right = sum(TRAIN[index] for index in learned) / len(learned)
             size = run.case.config.batch_size

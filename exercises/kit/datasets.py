@@ -8,6 +8,7 @@ fetches the film snippets, once.
 from __future__ import annotations
 
 import csv
+import itertools
 import random
 import sys
 from collections.abc import Iterable, Sequence
@@ -55,15 +56,15 @@ def load_texts(name: str, sizes: Sizes | tuple[int, int, int], seed: int = 0) ->
         if size < 1:
             raise ValueError(f"sizes.{part} is {size}, but every part needs at least one text")
     if name == "synthetic":
-        return _cut(reviews(sum(sizes), seed), sizes)
+        return TextSplits(*_cut(reviews(sum(sizes), seed), sizes))
     if name == "movies":
-        return _shuffled_cut(name, read_snippets(), sizes, seed)
+        return TextSplits(*_shuffled_cut(name, read_snippets(), sizes, seed))
     if name == "imdb":
         return _load_imdb(sizes, seed)
     if Path(name).suffix.lower() == ".csv":
-        return _shuffled_cut(name, read_csv(Path(name)), sizes, seed)
+        return TextSplits(*_shuffled_cut(name, read_csv(Path(name)), sizes, seed))
     raise ValueError(
-        f'There is no data set {name!r}: it must be "synthetic", "movies", "imdb" or the path of a file that ends in .csv'
+        f'There is no data set {name!r}: there are "synthetic", "movies", "imdb", and any file whose name ends in .csv'
     )
 
 
@@ -79,7 +80,7 @@ def load_splits(
 
     tokenizer: that of the encoder which is to read them (`load_encoder`).
     max_length: longer sequences lose their end, but keep [SEP].  None leaves them whole; an encoder has only so many
-        positions (the tiny one 192, BERT 512), so IMDb needs a maximum.
+        positions (the tiny one 128, BERT 512), so IMDb needs a maximum.
 
     Raises:
         Unavailable, ValueError: as `load_texts`; max_length under 2.
@@ -142,17 +143,18 @@ def _load_imdb(sizes: Sizes, seed: int) -> TextSplits:
     except (OSError, datasets.exceptions.DatasetsError) as error:
         raise Unavailable(
             'The data set "imdb" (84 MB) could not be fetched from the hub. With a connection, run this again: it is '
-            "then kept. Without one, save it elsewhere as a CSV file with the columns text and label and give its path, "
+            "then kept. Without one, save it elsewhere as a CSV file with the columns text and label and give it; "
             f'or use "movies" or "synthetic". ({str(error).strip().splitlines()[0] if str(error) else error!r})'
         ) from error
     learning = [Review(row["text"], row["label"]) for row in learn]
     known = {text for text, _ in learning}
     testing = [Review(row["text"], row["label"]) for row in test if row["text"] not in known]
-    cut = _shuffled_cut("imdb, train", learning, (sizes.train, sizes.validation), seed)
-    return TextSplits(*cut, *_shuffled_cut("imdb, test", testing, (sizes.test,), seed))
+    train, validation = _shuffled_cut("imdb, train", learning, (sizes.train, sizes.validation), seed)
+    (test_texts,) = _shuffled_cut("imdb, test", testing, (sizes.test,), seed)
+    return TextSplits(train, validation, test_texts)
 
 
-def _shuffled_cut(name: str, texts: Iterable[Review], sizes: Sequence[int], seed: int) -> TextSplits:
+def _shuffled_cut(name: str, texts: Iterable[Review], sizes: Sequence[int], seed: int) -> list[Sequence[Review]]:
     """Each text once, with the label it has first, in an order that the seed decides, cut into parts."""
     unique = list({" ".join(review.text.split()): review for review in reversed(list(texts))}.values())
     if len(unique) < sum(sizes):
@@ -162,9 +164,9 @@ def _shuffled_cut(name: str, texts: Iterable[Review], sizes: Sequence[int], seed
     return _cut(unique, sizes)
 
 
-def _cut(texts: Sequence[Review], sizes: Sequence[int]) -> TextSplits:
-    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
-    return TextSplits(*(texts[end - size : end] for end, size in zip(ends, sizes, strict=True)))
+def _cut(texts: Sequence[Review], sizes: Sequence[int]) -> list[Sequence[Review]]:
+    ends = itertools.accumulate(sizes)
+    return [texts[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -59,19 +59,20 @@ def load_encoder(name: str = "tiny") -> Pretrained:
     return _load_auto(str(_minilm_folder()) if name == "minilm" else name)
 
 
-def random_encoder(seed: int) -> Pretrained:
+def random_encoder(seed: int, folder: Path = TINY) -> Pretrained:
     """The tiny encoder with random weights: what pretraining is compared with.
 
     seed: decides the weights; PyTorch's global generators stay as they are.
+    folder: holds the configuration and the tokenizer; the weights in it are not read.
     """
     from transformers import BertConfig, BertModel
 
-    config = BertConfig(**json.loads((TINY / "config.json").read_text(encoding="utf-8")))
+    config = BertConfig(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
     config._attn_implementation = ATTENTION
     with _untouched_generators():
         torch.manual_seed(seed)
         encoder = BertModel(config, add_pooling_layer=False)
-    return Pretrained(encoder.eval(), read_tokenizer(TINY))
+    return Pretrained(encoder.eval(), read_tokenizer(folder))
 
 
 def _minilm_folder() -> Path:
@@ -102,7 +103,9 @@ def _load_auto(name: str) -> Pretrained:
                 "connection (hf download NAME --local-dir FOLDER) and give the folder instead of the name."
             )
         reason = str(error).strip().splitlines()
-        raise Unavailable(f"The encoder {name!r} could not be loaded. {advice} ({reason[0] if reason else error})") from error
+        raise Unavailable(
+            f"The encoder {name!r} could not be loaded. {advice} ({reason[0] if reason else error})"
+        ) from error
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     return Pretrained(encoder.eval(), wrap_tokenizer(tokenizer, name))

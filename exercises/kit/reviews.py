@@ -1,10 +1,10 @@
-"""A synthetic corpus of reviews: text without a licence, as much as you like, whose label is known and depends on word order.
+"""A synthetic corpus of reviews: free text, as much as you like, with a label that depends on the order of words.
 
 A review is a few sentences about one thing: opinions that agree with the label, and sentences that say nothing about
-it.  Counting praising and blaming words is not enough to tell the label: an opinion may deny the opposite ("the soup was
-not bland"), be set against another one ("the soup was bland but the staff were kind" is written by somebody who came
-for the staff), and a distractor holds a polar word that is not the writer's opinion ("my uncle said the soup would be
-bland").
+it.  Counting praising and blaming words is not enough to tell the label.  An opinion may deny the opposite ("the soup
+was not bland").  It may be set against another one, and then the one that is not conceded counts ("although the soup
+was bland , the staff was kind").  A distractor holds a polar word that is not the writer's opinion ("my uncle said the
+soup would be bland").
 """
 
 import random
@@ -52,7 +52,7 @@ class Controls:
                 raise ValueError(f"{field.name} is {value}, outside [0, 1]")
 
 
-#: The same opinion in the same words, said and denied: {thing} the noun phrase, {how} a degree or nothing, {what} adjectives.
+#: An opinion, said and denied.  {thing}: noun phrase, {how}: a degree or nothing, {what}: adjectives.
 _SAID = (
     "{thing} was {how} {what}",
     "{thing} felt {how} {what}",
@@ -158,7 +158,13 @@ def _stream(seed: int, controls: Controls) -> Iterator[Review]:
     while True:
         for label in source.sample((0, 1), 2):
             review = writer.review(label)
+            tries = 0
             while review.text in seen:
+                tries += 1
+                if tries == 10_000:
+                    raise ValueError(
+                        f"n is too large: these controls allow hardly more than {len(seen)} different reviews"
+                    )
                 review = writer.review(label)
             seen.add(review.text)
             yield review
@@ -173,7 +179,8 @@ def reviews(n: int, seed: int, **controls: float) -> list[Review]:
     Example: reviews(2, seed=0, negation=0.0, length=0.0) gives two reviews of one plain sentence.
 
     Raises:
-        ValueError: n is negative, a control that does not exist or a value that it cannot have.
+        ValueError: n is negative or more than there are different reviews; a control that does not exist or a value
+            that it cannot have.
     """
     if n < 0:
         raise ValueError(f"n is {n}, but a number of reviews is 0 or more")

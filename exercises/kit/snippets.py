@@ -81,7 +81,9 @@ def read_snippets() -> list[Review]:
     path = cache_folder() / SNIPPETS
     fetch = "python -m exercises.kit.datasets movies"
     if not path.is_file():
-        raise Unavailable(f'The data set "movies" is not in {path.parent}. Fetch it, once and with a connection: {fetch}')
+        raise Unavailable(
+            f'The data set "movies" is not in {path.parent}. Fetch it, once and with a connection: {fetch}'
+        )
     content = path.read_bytes()
     if _sha256(content) != SNIPPETS_SHA256:
         raise Unavailable(f"{path} is not what was fetched: its SHA-256 differs. Fetch it again: {fetch}")

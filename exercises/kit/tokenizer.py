@@ -68,7 +68,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
     fast = FastTokenizer.from_file(str(folder / "tokenizer.json"))
     size = fast.get_vocab_size()
-    pad, unk, cls, sep, mask = (fast.token_to_id(token) for token in SPECIAL_TOKENS)
+    pieces = fast.get_vocab()
+    pad, unk, cls, sep, mask = (pieces[token] for token in SPECIAL_TOKENS)
     return Tokenizer(
         Vocabulary(size=size, pad_id=pad, cls_id=cls, sep_id=sep, mask_id=mask, unk_id=unk),
         encode=lambda text: list(fast.encode(text).ids),
@@ -82,10 +83,12 @@ def wrap_tokenizer(tokenizer: Any, name: str) -> Tokenizer:
     Raises:
         ValueError: it lacks one of the five special tokens, as those of generators do.
     """
-    special = {f"{kind}_id": getattr(tokenizer, f"{kind}_token_id", None) for kind in ("pad", "cls", "sep", "mask", "unk")}
-    missing = [kind for kind, i in special.items() if i is None]
-    if missing:
-        raise ValueError(f"The tokenizer of {name!r} has no {', '.join(missing)}: the exercises need one like BERT's")
+    special: dict[str, int] = {}
+    for kind in ("pad", "cls", "sep", "mask", "unk"):
+        i = getattr(tokenizer, f"{kind}_token_id", None)
+        if i is None:
+            raise ValueError(f"The tokenizer of {name!r} has no {kind}_id: the exercises need one like BERT's")
+        special[f"{kind}_id"] = i
     return Tokenizer(
         Vocabulary(size=len(tokenizer), **special),
         encode=lambda text: list(tokenizer(text, truncation=False, verbose=False)["input_ids"]),

@@ -43,10 +43,10 @@ def collate(examples: Sequence[Example], *, pad_id: int = 0, device: str = "cpu"
     shape = (len(examples), width)
     input_ids = torch.full(shape, pad_id, dtype=torch.int64)
     attention_mask = torch.zeros(shape, dtype=torch.int64)
-    for row, example in enumerate(examples):
+    for place, example in enumerate(examples):
         count = len(example.input_ids)
-        input_ids[row, :count] = torch.tensor(example.input_ids, dtype=torch.int64)
-        attention_mask[row, :count] = 1
+        input_ids[place, :count] = torch.tensor(example.input_ids, dtype=torch.int64)
+        attention_mask[place, :count] = 1
     labels = torch.tensor([example.label for example in examples], dtype=torch.int64)
     return Batch(input_ids.to(device), attention_mask.to(device), labels.to(device))
 

@@ -1,7 +1,7 @@
 # fault: Starts from a new random classification layer instead of the model's own.
 # function: fine_tune
-# check: test_report_fits_the_weights
-# misconception: test-read-twice
+# check: test_train_loss
+# misconception: model-replaced
 """Fine-tuning a classifier: what learns, how fast, and for how long."""
 
 import torch
