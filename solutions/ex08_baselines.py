@@ -308,7 +308,7 @@ if __name__ == "__main__":
 #    what it could reach; if the best one lies at the edge of those tried, it is not known to be the best. (d) One
 #    checkpoint and one pooling: a frozen encoder stands or falls with the vector that is taken from it. (e) The
 #    seeds vary the new layer, the order and dropout, but neither the checkpoint nor the choice of texts, so the spread
-#    is too small as an uncertainty about other data. (f) It does not say why: that full fine-tuning beats a bag of words
+#    is too small as an uncertainty about other data. (f) It does not say why: full fine-tuning beating a bag of words
 #    does not show that it uses the order of words. That would take texts in which only the order differs. (g) Times and
 #    memory are those of one machine, and small models say little about large ones.
 # <!-- END ANSWER -->

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import random
+import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -188,6 +189,7 @@ def save(model: BertForMaskedLM, folder: Path) -> None:
         "model_max_length": model.config.max_position_embeddings,
         **names,
     }
+    (folder / "model.safetensors").chmod(0o644)  # written for its owner alone
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
@@ -239,7 +241,8 @@ def page(recipe: Recipe, curve: list[dict[str, float]], probes: str, folder: Pat
         for point in curve
         if point["update"] % 1000 == 0
     ]
-    settings = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(recipe).items())
+    listed = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(recipe).items())
+    settings = textwrap.fill(listed, 118)
     nl = "\n"
     return f"""# Pretraining of the tiny encoder
 
@@ -250,8 +253,7 @@ that of exercises 2 (`mlm_loss`) and 5 (`collate_mlm`); no label is used.
 
 {settings}.
 
-Run on {platform.system()} {platform.machine()}, {os.cpu_count()} cores, 1 thread; Python {platform.python_version()},
-torch {torch.__version__}, transformers {transformers.__version__}.
+Run on {platform.system()} {platform.machine()}, {os.cpu_count()} cores, 1 thread; Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}.
 
 ![Loss and accuracy by update](pretraining_curve.png)
 
@@ -262,7 +264,7 @@ torch {torch.__version__}, transformers {transformers.__version__}.
 All on 500 texts held back, 15% of the tokens hidden. *Polarity*: a praising or blaming word of each text is hidden;
 the share of texts in which its side gets more probability than the other. Chance is 0.5, and 1.0 is out of reach,
 since a text with one opinion does not tell its side once the word is hidden. The loss alone does not say whether the
-encoder is of use: look how low it is while polarity is still at chance.
+encoder is of use: compare the two in the first rows.
 
 ## Linear probe
 

@@ -247,7 +247,8 @@ def test_a_killed_batch_goes_on_where_it_stopped(small_class: Path, tmp_path: Pa
 
 @pytest.mark.slow
 def test_a_cluster_gives_the_same_results_also_when_a_worker_is_killed(small_class: Path, tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     here, there = tmp_path / "here", tmp_path / "there"
     assert main(["batch", str(small_class), "--out", str(here), "--device", "cpu"]) == 0
     with distributed.LocalCluster(
@@ -272,7 +273,6 @@ def test_a_cluster_gives_the_same_results_also_when_a_worker_is_killed(small_cla
 def test_a_scheduler_that_is_not_there_is_a_usage_error(
     small_class: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("distributed")
     arguments = ["batch", str(small_class), "--out", str(tmp_path / "out"), "--scheduler", "no-such-scheme://x"]
     assert main(arguments) == 2
     assert "there is no scheduler" in capsys.readouterr().err

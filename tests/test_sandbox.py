@@ -21,8 +21,8 @@ from autograder.limits import Limits
 from autograder.sandbox import confine
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
-from autograder.wire.errors import GraderFault, Interrupted
 from autograder.wire.classroom import RemoteClassroom
+from autograder.wire.errors import GraderFault, Interrupted
 
 ROOT = Path(autograder.__file__).parents[1]
 LIMITS = Limits(load_cpu=5, check_cpu=5, check_wall=15)

@@ -51,14 +51,17 @@ def your_own(name):
 def run(suite, **changes):
     """Every test on one implementation: its outcome and its error by its name."""
     right = {"mask_tokens": your_own("mask_tokens"), "collate_mlm": your_own("collate_mlm")}
-    return {name: suite.run(name, {**right, "mlm_loss": loss, "predict": predict, **changes}) for name in suite.names}
+    implementation = {**right, "mlm_loss": loss, "predict": predict, **changes}
+    results = {name: suite.run(name, implementation) for name in suite.names}
+    if results and all(result.outcome == "unwritten" for result in results.values()):
+        raise NotImplementedError("the tests are yours to write")
+    return results
 
 
 def test_there_are_tests(suite):
     """pytest finds tests in the file, and at least one of them is written."""
     assert suite.names, f"no function test_… was found {suite.problems}"
-    results = run(suite)
-    assert any(r.outcome != "unwritten" for r in results.values()), "all of the tests raise NotImplementedError"
+    assert run(suite)
 
 
 def test_right_functions_pass(suite):
@@ -66,7 +69,7 @@ def test_right_functions_pass(suite):
     results = run(suite)
     wrong = {name: r.error for name, r in results.items() if r.outcome not in ("passed", "unwritten")}
     assert not wrong, "\n".join(f"{name}: {type(e).__name__} {e}" for name, e in wrong.items())
-    assert any(r.outcome == "passed" for r in results.values()), "no test is written yet"
+    assert results, "no function test_… was found"
 
 
 def test_a_wrong_loss_is_found(suite):

@@ -40,7 +40,11 @@ def canaries() -> set[str]:
         given |= {line.strip() for line in shown.splitlines()}
     common = re.compile(r"from |import |@|#|return$|\) ->|\"\"\"|class |def |raise ValueError|if not isinstance")
     parameters = re.compile(r"(\w+: [\w.\[\] |]+(= ?[\w.-]+)?,? ?)+")  # the contract's signatures are public
-    return {line for line in lines - given if len(line) >= LEAST and not common.match(line) and not parameters.fullmatch(line)}
+    return {
+        line
+        for line in lines - given
+        if len(line) >= LEAST and not common.match(line) and not parameters.fullmatch(line)
+    }
 
 
 def _strings(text: str) -> list[str]:
@@ -119,8 +123,8 @@ def mlm_loss(logits, labels, ignore_index=-100): return answer(logits, labels)
 def test_a_worker_has_none_in_memory(code: str) -> None:
     import torch
 
-    from autograder.wire.errors import RemoteError
     from autograder.wire.classroom import RemoteClassroom
+    from autograder.wire.errors import RemoteError
 
     work = Work(EXERCISES[2], (Part("ex02_mlm_loss.py", code + TARGETS),))
     with RemoteClassroom("auto", torch.device("cpu")) as room, room.open(work) as student:
