@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# nbgrader calls programs of its environment by name
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: setup demo nbgrader-demo test build check bench judge attacks clean
+.PHONY: setup demo nbgrader-demo test build check bench judge attacks lab-smoke clean
 
 setup: $(INSTALLED)
 
@@ -50,3 +52,9 @@ judge: setup
 # Hostile submissions: none may earn a point, hurt another, or leave anything behind.
 attacks: setup
 	FAULT_ROUNDS=18 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/attacks tests/test_sandbox.py
+
+# The comparisons of exercises 8, 9 and 10 in small: the reference, synthetic reviews, the tiny encoder.
+lab-smoke: setup
+	for exercise in ex08 ex09 ex10; do \
+	OMP_NUM_THREADS=1 $(BIN)/python -m exercises.kit.lab $$exercise --package solutions --sizes 200 100 200 \
+	--seeds 2 --updates 40 --max-lengths 16 32 --out results/lab-smoke/$$exercise || exit 1; done

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ def configure(config: Any, lang: Lang) -> None:
 
     They are named, not imported: a command loads what it uses.
     """
+    # nbgrader calls programs of its own environment by name, also where that environment is not activated
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
     # nbgrader makes SQLAlchemy say this of every new submission, and nobody can do anything about it
     warnings.filterwarnings("ignore", message="Object of type <Submitted")
     here = "autograder.nbgrader"

@@ -243,6 +243,10 @@ def page(recipe: Recipe, curve: list[dict[str, float]], probes: str, folder: Pat
     ]
     listed = ", ".join(f"{name} {value}" for name, value in dataclasses.asdict(recipe).items())
     settings = textwrap.fill(listed, 118)
+    machine = (
+        f"Run on {platform.system()} {platform.machine()}, {os.cpu_count()} cores, 1 thread; "
+        f"Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}."
+    )
     nl = "\n"
     return f"""# Pretraining of the tiny encoder
 
@@ -253,7 +257,7 @@ that of exercises 2 (`mlm_loss`) and 5 (`collate_mlm`); no label is used.
 
 {settings}.
 
-Run on {platform.system()} {platform.machine()}, {os.cpu_count()} cores, 1 thread; Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}.
+{textwrap.fill(machine, 118)}
 
 ![Loss and accuracy by update](pretraining_curve.png)
 

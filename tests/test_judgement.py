@@ -53,8 +53,8 @@ def test_titles_are_sentences_and_differ(exercise: Exercise, references: dict[st
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=lambda e: e.id)
 def test_the_banks_are_large_and_in_order(exercise: Exercise) -> None:
     impostors, honest = banks.impostors({exercise.number}), banks.honest({exercise.number})
-    assert len(impostors) >= 30
-    assert len(honest) >= 15
+    assert len(impostors) >= (30 if exercise.number < 6 else 20)
+    assert len(honest) >= (15 if exercise.number < 6 else 8)
     assert {i.function for i in impostors} == set(exercise.by_name)
     assert len({i.path.read_text(encoding="utf-8") for i in impostors}) == len(impostors)
 

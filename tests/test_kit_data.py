@@ -19,6 +19,7 @@ from exercises.kit.reviews import Review, polarity_by_counting, reviews
 from exercises.kit.snippets import CLEAR, SNIPPETS, cache_folder, fetch_snippets, read_snippets, unpack
 from exercises.kit.tokenizer import SPECIAL_TOKENS, tiny_tokenizer, wrap_tokenizer
 from exercises.kit.unavailable import Unavailable
+from solutions.pretrain_tiny import Recipe, pretrain
 from solutions.probes import linear_probe
 
 
@@ -381,6 +382,21 @@ def test_the_folder_loads_like_any_other_checkpoint(tiny):
     with torch.no_grad():
         outputs = [encoder(input_ids=ids).last_hidden_state for encoder in (loaded.encoder, tiny.encoder)]
     torch.testing.assert_close(*outputs)
+
+
+def test_pretraining_is_repeatable_and_lowers_the_loss(tmp_path):
+    """The command of docs/results/pretraining.md in small: it learns, and the seed decides every weight."""
+    recipe = Recipe(hidden_size=16, intermediate_size=32, texts=600, updates=60, batch_size=8, learning_rate=1e-2)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        curves = [pretrain(recipe, tmp_path / name) for name in ("first", "again")]
+    finally:
+        torch.set_num_threads(threads)
+    assert curves[0][-1]["validation_loss"] < 5.5 < np.log(760)  # the loss of a uniform guess is over 6.6
+    first, again = (load_encoder(str(tmp_path / name)) for name in ("first", "again"))
+    assert all(map(torch.equal, first.encoder.state_dict().values(), again.encoder.state_dict().values()))
+    assert first.tokenizer.encode("the soup was bland .") == again.tokenizer.encode("the soup was bland .")
 
 
 def test_a_folder_that_is_no_checkpoint_is_named(tmp_path):

@@ -151,11 +151,15 @@ class Layer:
 
     def set(self, seed: int, scale: float = 1.0) -> None:
         """Give A and B normal numbers."""
-        a_name, b_name = self.factors()
         dtype, device = self.weight.dtype, self.weight.device
-        self.a = normal(seed, (self.rank, self.inputs), dtype, device, scale)
-        self.b = normal(seed + 1, (self.outputs, self.rank), dtype, device, scale)
-        self.student.fixtures.set_numbers(self.module, {a_name: self.a, b_name: self.b})
+        a = normal(seed, (self.rank, self.inputs), dtype, device, scale)
+        self.put(a, normal(seed + 1, (self.outputs, self.rank), dtype, device, scale))
+
+    def put(self, a: Tensor, b: Tensor) -> None:
+        """Give A and B these numbers."""
+        a_name, b_name = self.factors()
+        self.a, self.b = a, b
+        self.student.fixtures.set_numbers(self.module, {a_name: a, b_name: b})
 
     def call(self, x: Tensor) -> tuple[Any, Text]:
         """layer(x), and what to call that in messages."""

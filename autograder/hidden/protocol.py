@@ -354,7 +354,10 @@ def check_warm_up(c: Comparison, records: Records, place: Place, cold_seconds: f
 
 # -- The same again ----------------------------------------------------------------------------------------------------
 def check_reproducible(first: Comparison, records: Records, second: Comparison, again: Records) -> None:
-    """The same seeds give the same results."""
+    """The same seeds give the same results, and models that agree wherever whole models predicted the test split.
+
+    Few test texts may get the same classes by chance; their logits do not agree by chance.
+    """
     fields: dict[str, Callable[[Key, RunRecord], Any]] = {
         "test_predictions": lambda of, record: predictions(first, of, record),
         "chosen_hyperparameters": lambda of, record: chosen_setting(first, of, record),
@@ -368,6 +371,18 @@ def check_reproducible(first: Comparison, records: Records, second: Comparison, 
                     f"{first.text}\ncalled twice gave two different {name} in {named(of)}:\n{show(was)}\n{show(now)}",
                     "not-reproducible",
                 )
+    size = len(first.texts.test)
+    for run in first.runs:
+        logits = run.logits("test", size)
+        if logits is None:
+            continue
+        others = [other.logits("test", size) for other in second.runs if other.seed == run.seed]
+        if not any(o is not None and o.shape == logits.shape and torch.allclose(o, logits, 1e-3, 1e-3) for o in others):
+            expect.wrong(
+                f"{first.text}\ncalled twice trained different models with seed {run.seed}: no second one gives the test "
+                f"texts the logits {show(logits)}",
+                "not-reproducible",
+            )
 
 
 def check_batches(c: Comparison, full_length: bool = True) -> None:
@@ -393,5 +408,5 @@ def check_batches(c: Comparison, full_length: bool = True) -> None:
                 expect.wrong(
                     f"{where}, padded with {show(ids[size:])}; config.pad_id is {c.config.pad_id}.", "padding-with-zero"
                 )
-            if row[0] != "train" and event.training:
+            if not event.of("train") and event.training:
                 expect.wrong(f"{where} in training mode, with dropout.", "dropout-while-predicting")

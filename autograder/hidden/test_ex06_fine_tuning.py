@@ -111,7 +111,7 @@ def config(mode: str = "full") -> FineTuneConfig:
 def entries(student: Student, model: Handle, **changes: Any) -> list[tuple[str, float, float]]:
     """(name, learning rate, weight decay) of all that the groups hold, as AdamW understands them."""
     groups = student.parameter_groups.kept(model, config(**changes))
-    described = student.fixtures.described_groups(model, groups)
+    described = student.fixtures.described_groups(model, (groups,))
     if described["problem"] is not None:
         expect.wrong(f"The result of {student.last.text}\ncannot be used. {described['problem']}", "groups-form")
     if not described["found"]:

@@ -110,6 +110,8 @@ def test_validation_chooses(student: Student, device: torch.device) -> None:
     c = last_learns(student, device)
     for of, record in neural(c).items():
         protocol.check_chosen(c, of, record, LEARNING[of[1]], "the others change nothing")
+    protocol.check_choice(c, neural(c), by_learning)
+    for of, record in neural(c).items():
         got = accuracy(predictions(c, of, record), [text.label for text in c.texts.test])
         if got < 0.7:
             expect.wrong(
@@ -117,7 +119,6 @@ def test_validation_chooses(student: Student, device: torch.device) -> None:
                 f"give 0.85 and more.",
                 "wrong-predictions",
             )
-    protocol.check_choice(c, neural(c), by_learning)
     c = plain(student, device)
     for of, record in neural(c).items():
         protocol.check_chosen(c, of, record, LEARNING[of[1]], "the other changes nothing")

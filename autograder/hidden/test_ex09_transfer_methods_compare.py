@@ -13,26 +13,13 @@ import torch
 
 from autograder.hidden import expect, journal, protocol
 from autograder.hidden.journal import Comparison, by_learning, make_texts
-from autograder.hidden.run_records import accuracy, predictions
+from autograder.hidden.run_records import predictions
 from autograder.hidden.runs_ex09 import COLD, LEARNING, METHODS, STILL, Runs, Transfer, configuration, judged
 from autograder.sandbox.fixtures.comparison import fresh_model
 from autograder.wire.proxy import Student
 from autograder.wire.show import show
 
 records = partial(protocol.table, methods=METHODS)
-
-
-@pytest.mark.worth("compare_transfer", 0.25, misconception="runs-missing")
-def test_one_record_a_seed_and_method(student: Student, device: torch.device) -> None:
-    """There is one record for each seed and method, and every number in it is one."""
-
-    def check(runs: Runs) -> None:
-        for c in (runs.plain().comparison, runs.middle().comparison):
-            for of, record in records(c).items():
-                predictions(c, of, record)
-                protocol.chosen_setting(c, of, record)
-
-    judged(student, device, check)
 
 
 @pytest.mark.worth("compare_transfer", 0.3, misconception="wrong-f1")
@@ -46,7 +33,7 @@ def test_scores_follow_from_the_predictions(student: Student, device: torch.devi
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.4, misconception="test-read-twice")
+@pytest.mark.worth("compare_transfer", 0.45, misconception="test-read-twice")
 def test_test_split_is_read_once_a_record(student: Student, device: torch.device) -> None:
     """Each test text is read once for each seed and method, when the choice is over."""
 
@@ -57,7 +44,7 @@ def test_test_split_is_read_once_a_record(student: Student, device: torch.device
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.3, misconception="model-reused")
+@pytest.mark.worth("compare_transfer", 0.35, misconception="model-reused")
 def test_every_run_starts_from_a_fresh_model(student: Student, device: torch.device) -> None:
     """Every training run has a model of its own from make_model, with the seed of its record, and keeps the budget."""
 
@@ -116,7 +103,7 @@ def test_parameter_counts(student: Student, device: torch.device) -> None:
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.3, misconception="not-the-best-setting")
+@pytest.mark.worth("compare_transfer", 0.35, misconception="not-the-best-setting")
 def test_validation_chooses(student: Student, device: torch.device) -> None:
     """The setting with the highest accuracy on the validation split is used, wherever it stands among the settings."""
 
@@ -135,7 +122,7 @@ def test_validation_chooses(student: Student, device: torch.device) -> None:
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.1, misconception="not-the-best-setting")
+@pytest.mark.worth("compare_transfer", 0.15, misconception="not-the-best-setting")
 def test_first_of_equals(student: Student, device: torch.device) -> None:
     """Of settings with equal scores the first one is used."""
 
@@ -148,30 +135,13 @@ def test_first_of_equals(student: Student, device: torch.device) -> None:
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.15, misconception="wrong-predictions")
-def test_all_methods_learn(student: Student, device: torch.device) -> None:
-    """Frozen, full and LoRA learn texts that are easy to tell apart."""
-
-    def check(runs: Runs) -> None:
-        c = runs.middle().comparison
-        for of, record in records(c).items():
-            got = accuracy(predictions(c, of, record), [text.label for text in c.texts.test])
-            if got < 0.7:
-                expect.wrong(
-                    f"{c.text}\n{protocol.named(of)} classifies {got:.2f} of the test texts right; with these settings "
-                    f"0.85 and more are usual."
-                )
-
-    judged(student, device, check)
-
-
 def _settled(transfer: Transfer) -> None:
     c = transfer.comparison
     if not any(run.scales for run in transfer.lora.values()):
         expect.wrong(f"{c.text}\ntrained no model with a low-rank update in its first query layer.", "lora-not-there")
 
 
-@pytest.mark.worth("compare_transfer", 0.2, misconception="setting-not-handed-on")
+@pytest.mark.worth("compare_transfer", 0.3, misconception="setting-not-handed-on")
 def test_lora_runs_with_the_configured_alpha(student: Student, device: torch.device) -> None:
     """In the LoRA runs A and B learn, and their product is added with the scale lora_alpha / lora_rank."""
 
@@ -193,7 +163,7 @@ def test_lora_runs_with_the_configured_alpha(student: Student, device: torch.dev
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.1, misconception="lora-seed")
+@pytest.mark.worth("compare_transfer", 0.15, misconception="lora-seed")
 def test_lora_starts_from_the_seed(student: Student, device: torch.device) -> None:
     """A starts from numbers that the seed decides: others for another seed, the same for every setting of one seed."""
 
@@ -226,7 +196,7 @@ def test_costs_are_measured(student: Student, device: torch.device) -> None:
     judged(student, device, check)
 
 
-@pytest.mark.worth("compare_transfer", 0.1, misconception="no-warm-up")
+@pytest.mark.worth("compare_transfer", 0.15, misconception="no-warm-up")
 def test_times_are_measured_after_a_warm_up(student: Student, device: torch.device) -> None:
     """The very first call of an encoder, which takes longer, is in no record."""
 

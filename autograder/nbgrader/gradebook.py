@@ -94,7 +94,7 @@ def _row(gradebook: Gradebook, assignment: Any, student: Any) -> dict[str, Any]:
         return {**row, "status": "needs attention"}
     penalty = submission.late_submission_penalty or 0.0
     row["status"] = "needs manual grade" if any(grade.needs_manual_grade for grade in grades) else "graded"
-    score = max(0.0, submission.score - penalty)
+    score = round(max(0.0, submission.score - penalty), 2)
     return {**row, "raw_score": submission.score, "late_submission_penalty": penalty, "score": score}
 
 

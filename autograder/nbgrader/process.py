@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import socket
 import subprocess
@@ -101,6 +102,7 @@ class GradingProcess:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", f"from {__name__} import main; main()", str(theirs.fileno())],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            cwd=root,  # the course's folder may go before the process does
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno() if _is_a_file(sys.stderr) else subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -171,7 +173,8 @@ def serve(connection: Connection) -> None:
         except BrokenPipeError:
             return
         except Exception as error:
-            connection.send(f"{type(error).__name__}: {error}")
+            with contextlib.suppress(BrokenPipeError):
+                connection.send(f"{type(error).__name__}: {error}")
 
 
 def _submission(task: Task) -> Submission:

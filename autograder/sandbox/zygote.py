@@ -13,6 +13,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -108,6 +109,7 @@ def _warm_up(preload: list[str]) -> None:
     worker.warm_up()
     for name in preload:
         importlib.import_module(name)
+    tempfile.tempdir = None  # a library may have asked: every worker has a folder of its own
     del x
 
 

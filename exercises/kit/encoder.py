@@ -31,10 +31,24 @@ class Pretrained(NamedTuple):
 
 
 @contextlib.contextmanager
-def _untouched_generators() -> Iterator[None]:
-    """Making a model draws from the global generator even if every weight is then loaded."""
-    with torch.random.fork_rng(devices=[]):
-        yield
+def _aside() -> Iterator[None]:
+    """Make a model without a trace.
+
+    It draws from the global generator even if every weight is then loaded, shows a progress bar, and reports the pooler
+    that is taken off afterwards as missing.
+    """
+    from transformers.utils import logging
+
+    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bar:
+            logging.enable_progress_bar()
 
 
 def load_encoder(name: str = "tiny") -> Pretrained:
@@ -53,7 +67,7 @@ def load_encoder(name: str = "tiny") -> Pretrained:
     if name == "tiny":
         from transformers import BertModel
 
-        with _untouched_generators():
+        with _aside():
             encoder = BertModel.from_pretrained(TINY, add_pooling_layer=False, attn_implementation=ATTENTION)
         return Pretrained(encoder.eval(), read_tokenizer(TINY))
     return _load_auto(str(_minilm_folder()) if name == "minilm" else name)
@@ -69,7 +83,7 @@ def random_encoder(seed: int, folder: Path = TINY) -> Pretrained:
 
     config = BertConfig(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
     config._attn_implementation = ATTENTION
-    with _untouched_generators():
+    with _aside():
         torch.manual_seed(seed)
         encoder = BertModel(config, add_pooling_layer=False)
     return Pretrained(encoder.eval(), read_tokenizer(folder))
@@ -91,7 +105,7 @@ def _load_auto(name: str) -> Pretrained:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
-        with _untouched_generators():
+        with _aside():
             encoder = AutoModel.from_pretrained(name, attn_implementation=ATTENTION)
     except (OSError, ValueError) as error:
         if Path(name).exists():

@@ -242,14 +242,14 @@ class _Clock:
         if not self._held:
             raise OutOfTime("the test ran too long")
 
-    def undisturbed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def undisturbed(self, tested: Callable[..., Any]) -> Callable[..., Any]:
         """The function, during which the clock only notes that it is late."""
 
-        @wraps(function)
+        @wraps(tested)
         def call(*args: Any, **kwargs: Any) -> Any:
             self._held += 1
             try:
-                return function(*args, **kwargs)
+                return tested(*args, **kwargs)
             finally:
                 self._held -= 1
                 if self.late and not self._held:

@@ -1,0 +1,158 @@
+"""`nbgrader autograde` of one class, twice: as nbgrader does it, and as this course does it.  CPU and wall time.
+
+As nbgrader does it: a kernel for every notebook, in which a grade cell calls the hidden checks.  As this course does
+it: the settings of notebooks/nbgrader_config.py.  Both run the same checks on the same notebooks, and the scores are
+compared.  Submissions that would end or hang the kernel are left out, because the plain way has no answer to them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
+
+from autograder.authors import banks  # noqa: E402 — this file is called nbgrader, too
+from autograder.build.notebook import path_of  # noqa: E402
+from autograder.nbgrader.from_module import fill  # noqa: E402
+from autograder.syllabus import EXERCISES, Exercise  # noqa: E402
+
+
+class Run(NamedTuple):
+    cpu: float
+    wall: float
+    scores: dict[tuple[str, str], float | None]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, default=6, help="size of the class (default: 6)")
+    parser.add_argument("--exercise", type=int, default=2, choices=sorted(EXERCISES), help="default: 2")
+    options = parser.parse_args()
+    exercise = EXERCISES[options.exercise]
+    with tempfile.TemporaryDirectory(prefix="nbgrader-benchmark-") as folder:
+        works = _class(exercise, options.students)
+        plain = _measure(_plain_course(Path(folder, "plain"), exercise), exercise, works)
+        ours = _measure(_our_course(Path(folder, "ours")), exercise, works)
+    print(_table(exercise, options.students, plain, ours))
+
+
+def _class(exercise: Exercise, size: int) -> list[str]:
+    """The code that the class hands in: right, wrong and unwritten, in turn."""
+    texts = {entry.name: entry.path.read_text(encoding="utf-8") for entry in banks.impostors({exercise.number})}
+    wrong = [text for _, text in sorted(texts.items()) if "_exit" not in text and "while True" not in text]
+    right = (ROOT / "examples" / "submissions" / "right" / f"{exercise.module}.py").read_text(encoding="utf-8")
+    stub = (ROOT / "exercises" / f"{exercise.module}.py").read_text(encoding="utf-8")
+    kinds = [right, *wrong[:: max(1, len(wrong) // 4)][:4], stub]
+    return [kinds[number % len(kinds)] for number in range(size)]
+
+
+def _our_course(folder: Path) -> Path:
+    shutil.copytree(
+        ROOT / "notebooks", folder, ignore=shutil.ignore_patterns("zh", "release", "submitted", "autograded", "*.db")
+    )
+    return folder
+
+
+def _plain_course(folder: Path, exercise: Exercise) -> Path:
+    """The same notebook for nbgrader as it comes: the grade cells, at the end, call the checks in the kernel."""
+    notebook = nbformat.read(ROOT / path_of(exercise, "en"), as_version=4)
+    graded = [cell for cell in notebook.cells if _is_grade_cell(cell)]
+    locked = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("locked")]
+    notebook.cells = [cell for cell in notebook.cells if cell not in locked] + graded
+    for cell in graded:
+        name = cell.metadata.nbgrader.grade_id.partition("-")[2]
+        cell.source = f"import in_kernel\nin_kernel.points({exercise.number}, {name!r}, In)"
+    source = folder / "source" / exercise.id
+    source.mkdir(parents=True)
+    nbformat.write(notebook, source / f"{exercise.module}.ipynb")
+    (folder / "nbgrader_config.py").write_text(
+        "c = get_config()\n"
+        "c.ClearSolutions.code_stub = {'python': 'raise NotImplementedError'}\n"
+        "c.Execute.timeout = 600\n",
+        encoding="utf-8",
+    )
+    return folder
+
+
+def _is_grade_cell(cell: Any) -> bool:
+    return cell.cell_type == "code" and bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def _measure(course: Path, exercise: Exercise, works: list[str]) -> Run:
+    _nbgrader(course, "generate_assignment", exercise.id)
+    released = nbformat.read(course / "release" / exercise.id / f"{exercise.module}.ipynb", as_version=4)
+    for number, code in enumerate(works, start=1):
+        folder = course / "submitted" / f"s{number:02d}" / exercise.id
+        folder.mkdir(parents=True)
+        nbformat.write(fill(released, code), folder / f"{exercise.module}.ipynb")
+    before, started = _children(), time.perf_counter()
+    _nbgrader(course, "autograde", exercise.id)
+    return Run(_children() - before, time.perf_counter() - started, _scores(course))
+
+
+def _nbgrader(course: Path, *arguments: str) -> None:
+    paths = [str(ROOT), str(ROOT / "benchmarks" / "kernel"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments], cwd=course, env=environment, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"{done.stdout}{done.stderr}nbgrader {' '.join(arguments)} ended with {done.returncode}")
+
+
+def _children() -> float:
+    """CPU seconds of all processes that were started and have ended, theirs included (getrusage(2))."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _scores(course: Path) -> dict[tuple[str, str], float | None]:
+    query = (
+        "select submitted_assignment.student_id, base_cell.name, grade.auto_score from grade "
+        "join base_cell on base_cell.id = grade.cell_id "
+        "join submitted_notebook on submitted_notebook.id = grade.notebook_id "
+        "join submitted_assignment on submitted_assignment.id = submitted_notebook.assignment_id"
+    )
+    with sqlite3.connect(course / "gradebook.db") as database:
+        return {(student, name): score for student, name, score in database.execute(query)}
+
+
+def _table(exercise: Exercise, students: int, plain: Run, ours: Run) -> str:
+    equal = sum(plain.scores[key] == ours.scores[key] for key in plain.scores)
+    rows = [
+        ("", "plain nbgrader", "this course", "ratio"),
+        ("CPU, all", f"{plain.cpu:.1f} s", f"{ours.cpu:.1f} s", f"{plain.cpu / ours.cpu:.1f}"),
+        ("CPU, a submission", f"{plain.cpu / students:.2f} s", f"{ours.cpu / students:.2f} s", ""),
+        ("wall, all", f"{plain.wall:.1f} s", f"{ours.wall:.1f} s", f"{plain.wall / ours.wall:.1f}"),
+        ("wall, a submission", f"{plain.wall / students:.2f} s", f"{ours.wall / students:.2f} s", ""),
+    ]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines.insert(1, "| --- | ---: | ---: | ---: |")
+    packages = ", ".join(f"{name} {version(name)}" for name in ("nbgrader", "torch", "ipykernel"))
+    return "\n".join(
+        [
+            f"{students} notebooks of exercise {exercise.number}; {equal} of {len(plain.scores)} scores are equal.",
+            f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {packages}.",
+            "",
+            *lines,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

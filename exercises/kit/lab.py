@@ -1,0 +1,203 @@
+"""The lab: run the comparison of exercise 8, 9 or 10 for real, and write down what came out.
+
+    python -m exercises.kit.lab ex08 --out results/ex08
+
+trains your own `compare_…` (or, with --package solutions, the reference's) on a data set and an encoder, seed by seed.
+OUT then holds records.jsonl, a table and figures.  The same command again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from exercises.kit.classifier import Classifier
+from exercises.kit.datasets import load_splits
+from exercises.kit.encoder import load_encoder
+from exercises.kit.records import ComparisonConfig, RunRecord
+from exercises.kit.training import seeded
+from exercises.kit.unavailable import Unavailable
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """module, function: what is run.  methods: those with a learning rate.  lengths: whether it compares lengths."""
+
+    module: str
+    function: str
+    methods: tuple[str, ...]
+    bag_of_words: bool = False
+    lengths: bool = False
+
+
+EXPERIMENTS = {
+    "ex08": Experiment("ex08_baselines", "compare_baselines", ("frozen", "full"), bag_of_words=True),
+    "ex09": Experiment("ex09_transfer_methods", "compare_transfer", ("frozen", "full", "lora")),
+    "ex10": Experiment("ex10_length_and_padding", "compare_lengths", ("full",), lengths=True),
+}
+#: Learning rates that are tried for each kind of encoder and method, and values of C; as many for each method.
+RATES = {
+    "tiny": {"frozen": (3e-2, 1e-1), "full": (3e-4, 1e-3), "lora": (3e-3, 1e-2)},
+    "other": {"frozen": (3e-3, 1e-2), "full": (5e-5, 1e-4), "lora": (5e-4, 2e-3)},
+}
+INVERSE_REGULARISATION = (0.1, 1.0)
+
+
+class LabError(ValueError):
+    """The command cannot mean anything; the message says why and what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; exit status 2 and a sentence if it makes no sense, 1 if something is not there."""
+    given = _parser().parse_args(arguments)
+    try:
+        run(given)
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 2
+    except (Unavailable, ValueError) as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m exercises.kit.lab", description=__doc__.split("\n")[0])
+    parser.add_argument("exercise", choices=EXPERIMENTS)
+    parser.add_argument("--package", choices=["exercises", "solutions"], default="exercises", help="whose functions")
+    parser.add_argument("--data", default="synthetic", help='"synthetic", "movies", "imdb" or a CSV file')
+    parser.add_argument("--encoder", default="tiny", help='"tiny", "minilm", a folder or a name of the hub')
+    parser.add_argument(
+        "--sizes", type=int, nargs=3, default=(1000, 500, 1000), metavar="N", help="texts to train, validate, test"
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds: 0, 1, … (default: 5)")
+    parser.add_argument("--updates", type=int, default=320, help="updates of a training run (default: 320)")
+    parser.add_argument("--batch-size", type=int, default=32, help="examples an update (default: 32)")
+    parser.add_argument("--max-lengths", type=int, nargs="+", default=(16, 32, 64), metavar="T", help="of exercise 10")
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    parser.add_argument("--out", type=Path, required=True, help="folder for records, table and figures")
+    return parser
+
+
+def run(given: argparse.Namespace) -> None:
+    """Run what is missing in OUT, then write the table and the figures anew."""
+    from tqdm import tqdm
+
+    from exercises.kit import lab_report
+
+    experiment = EXPERIMENTS[given.exercise]
+    module = importlib.import_module(f"{given.package}.{experiment.module}")
+    compare: Callable[..., list[RunRecord]] = getattr(module, experiment.function)
+    device = given.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise LabError("--device cuda: PyTorch sees no CUDA device here")
+    torch.set_num_threads(1)
+    pretrained = load_encoder(given.encoder)
+    positions = int(pretrained.encoder.config.max_position_embeddings)  # type: ignore[union-attr,arg-type]
+    splits = load_splits(given.data, pretrained.tokenizer, tuple(given.sizes), max_length=positions)
+    setup = {name: value for name, value in vars(given).items() if name not in ("out", "seeds", "device")}
+    store = Records(given.out, {**setup, "max_lengths": list(given.max_lengths), "sizes": list(given.sizes)})
+    make_model = model_maker(pretrained.encoder)
+    config = _config(given, experiment, pretrained.tokenizer.vocabulary, device)
+    units = list(_units(config, experiment, given.seeds))
+    for name, unit in tqdm(units, desc=given.exercise, unit="run", file=sys.stderr):
+        if name in store.done:
+            continue
+        try:
+            records = compare(splits, make_model, unit)
+        except NotImplementedError as error:
+            raise LabError(
+                f"{experiment.module}.py is not written yet ({error}); --package solutions runs the reference"
+            ) from None
+        store.add(name, records)
+    lab_report.write(given.out, given.exercise, store.records, splits, store.setup, device, module)
+    print(f"{given.out}/table.md")
+
+
+def model_maker(encoder: torch.nn.Module) -> Callable[[int], Classifier]:
+    """make_model(seed): always a copy of the same encoder, and a classification layer whose weights the seed decides."""
+
+    def make_model(seed: int) -> Classifier:
+        with seeded(seed):
+            return Classifier(copy.deepcopy(encoder), 2)
+
+    return make_model
+
+
+def _config(given: argparse.Namespace, experiment: Experiment, vocabulary: Any, device: str) -> ComparisonConfig:
+    rates = RATES["tiny" if given.encoder == "tiny" else "other"]
+    settings: dict[str, tuple[float, ...]] = {method: rates[method] for method in experiment.methods}
+    if experiment.bag_of_words:
+        settings["bag_of_words"] = INVERSE_REGULARISATION
+    return ComparisonConfig(
+        seeds=(),
+        settings=settings,
+        updates=given.updates,
+        batch_size=given.batch_size,
+        device=device,
+        pad_id=vocabulary.pad_id,
+        vocab_size=vocabulary.size,
+        max_lengths=tuple(given.max_lengths) if experiment.lengths else (),
+    )
+
+
+def _units(config: ComparisonConfig, experiment: Experiment, seeds: int) -> Iterator[tuple[str, ComparisonConfig]]:
+    """What is run, and remembered, as a whole: a seed; for exercise 10, a seed with one length and one strategy."""
+    for seed in range(seeds):
+        if not experiment.lengths:
+            yield f"seed {seed}", replace(config, seeds=(seed,))
+            continue
+        for length in config.max_lengths:
+            for strategy in config.strategies:
+                name = f"seed {seed}, {length}, {strategy}"
+                yield name, replace(config, seeds=(seed,), max_lengths=(length,), strategies=(strategy,))
+
+
+class Records:
+    """records.jsonl: the setup in the first line, then a line for each unit that is done, whole or not there.
+
+    Raises LabError if the folder holds records of another setup.
+    """
+
+    def __init__(self, folder: Path, setup: dict[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / "records.jsonl"
+        self.setup = setup
+        self.done: dict[str, list[RunRecord]] = {}
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
+        if lines and json.loads(lines[0]) != json.loads(json.dumps(setup)):
+            raise LabError(f"{folder} holds records of another setup ({lines[0]}); choose another --out, or delete it")
+        for line in lines[1:]:
+            entry = json.loads(line)
+            self.done[entry["unit"]] = [RunRecord(**record) for record in entry["records"]]
+
+    @property
+    def records(self) -> list[RunRecord]:
+        return [record for records in self.done.values() for record in records]
+
+    def add(self, unit: str, records: Sequence[RunRecord]) -> None:
+        self.done[unit] = list(records)
+        lines = [json.dumps(self.setup)]
+        lines += [
+            json.dumps({"unit": name, "records": [asdict(record) for record in found]})
+            for name, found in self.done.items()
+        ]
+        partial = self._path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        partial.replace(self._path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
