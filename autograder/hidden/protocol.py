@@ -379,8 +379,9 @@ def check_reproducible(first: Comparison, records: Records, second: Comparison, 
         others = [other.logits("test", size) for other in second.runs if other.seed == run.seed]
         if not any(o is not None and o.shape == logits.shape and torch.allclose(o, logits, 1e-3, 1e-3) for o in others):
             expect.wrong(
-                f"{first.text}\ncalled twice trained different models with seed {run.seed}: no second one gives the test "
-                f"texts the logits {show(logits)}",
+                f"{first.text}\ncalled twice trained different models with seed {run.seed}: none of the second "
+                "call "
+                f"gives the test texts the logits {show(logits)}",
                 "not-reproducible",
             )
 

@@ -127,7 +127,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def model_maker(encoder: torch.nn.Module) -> Callable[[int], Classifier]:
-    """make_model(seed): always a copy of the same encoder, and a classification layer whose weights the seed decides."""
+    """make_model(seed): a copy of the same encoder, and a classification layer whose weights the seed decides."""
 
     def make_model(seed: int) -> Classifier:
         with seeded(seed):
@@ -160,9 +160,9 @@ def _units(config: ComparisonConfig, experiment: Experiment, seeds: int) -> Iter
             yield f"seed {seed}", replace(config, seeds=(seed,))
             continue
         for length in config.max_lengths:
-            for strategy in config.strategies:
-                name = f"seed {seed}, {length}, {strategy}"
-                yield name, replace(config, seeds=(seed,), max_lengths=(length,), strategies=(strategy,))
+            for padding in config.strategies:
+                name = f"seed {seed}, {length}, {padding}"
+                yield name, replace(config, seeds=(seed,), max_lengths=(length,), strategies=(padding,))
 
 
 class Records:

@@ -120,15 +120,17 @@ def _figures(folder: Path, groups: dict[Group, list[RunRecord]], splits: Splits,
 def _environment(setup: dict[str, Any], splits: Splits, device: str) -> list[str]:
     options = [f"--{name.replace('_', '-')} {_words(value)}" for name, value in setup.items() if name != "exercise"]
     name = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
-    sizes = f"{len(splits.train)} texts to train, {len(splits.validation)} to validate, {len(splits.test)} to test"
+    counts = [len(part) for part in splits]
+    sizes = f"{counts[0]} texts to train, {counts[1]} to validate, {counts[2]} to test"
     return [
-        "Mean ± standard deviation over seeds; all seeds share one split, so the spread says nothing about other texts.",
+        "Mean ± standard deviation over seeds; all share one split, so the spread says nothing about other texts.",
         f"{sizes}. Settings are chosen on validation; test is read once a run.",
         "",
         f"    python -m exercises.kit.lab {setup['exercise']} {' '.join(options)}",
         "",
         f"Device: {device} ({name}), 1 thread. Python {platform.python_version()}, torch {torch.__version__}, "
-        f"transformers {version('transformers')}, scikit-learn {version('scikit-learn')}. On a CPU, the peak is that of "
+        f"transformers {version('transformers')}, scikit-learn {version('scikit-learn')}. "
+        "On a CPU, the peak is that of "
         "the whole process.",
     ]
 
