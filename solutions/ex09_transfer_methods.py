@@ -265,7 +265,8 @@ def compare_transfer(
         lora_targets.
 
     "frozen": only the classification layer learns.  "full": everything learns.  "lora": `add_lora` with lora_rank,
-    lora_alpha and lora_targets, its generator seeded from the seed.  For each seed and method:
+    lora_alpha, lora_targets and a generator that is made for each model and seeded from the seed alone, so that A is
+    the same for all settings of one seed, and another one for another seed.  For each seed and method:
         1. For each setting in config.settings[method], make_model(seed) gives a fresh model.  It is trained on
            splits.train with the setting as learning rate, for exactly config.updates updates of config.batch_size texts
            each: by `fit(…, learning_rate=setting, seed=seed, …)`, or by a loop of your own that keeps to the same

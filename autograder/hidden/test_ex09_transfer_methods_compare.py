@@ -14,7 +14,7 @@ import torch
 from autograder.hidden import expect, journal, protocol
 from autograder.hidden.journal import Comparison, by_learning, make_texts
 from autograder.hidden.run_records import predictions
-from autograder.hidden.runs_ex09 import COLD, LEARNING, METHODS, STILL, Runs, Transfer, configuration, judged
+from autograder.hidden.runs_ex09 import COLD, LEARNING, METHODS, STILL, LoRARun, Runs, Transfer, configuration, judged
 from autograder.sandbox.fixtures.comparison import fresh_model
 from autograder.wire.proxy import Student
 from autograder.wire.show import show
@@ -135,10 +135,13 @@ def test_first_of_equals(student: Student, device: torch.device) -> None:
     judged(student, device, check)
 
 
-def _settled(transfer: Transfer) -> None:
+def _whole_runs(transfer: Transfer) -> list[LoRARun]:
+    """The LoRA runs that kept the budget, warm-ups left out; fails if there are none."""
     c = transfer.comparison
-    if not any(run.scales for run in transfer.lora.values()):
+    found = [run for run in transfer.lora.values() if len(run.scales) >= c.config.updates - 1]
+    if not found:
         expect.wrong(f"{c.text}\ntrained no model with a low-rank update in its first query layer.", "lora-not-there")
+    return found
 
 
 @pytest.mark.worth("compare_transfer", 0.3, misconception="setting-not-handed-on")
@@ -147,10 +150,9 @@ def test_lora_runs_with_the_configured_alpha(student: Student, device: torch.dev
 
     def check(runs: Runs) -> None:
         for transfer in (runs.plain(), runs.middle()):
-            _settled(transfer)
-            c = transfer.comparison
+            c, whole = transfer.comparison, _whole_runs(transfer)
             wanted = c.config.lora_alpha / c.config.lora_rank
-            learned = [run for run in transfer.lora.values() if len(run.scales) > 2 and run.scales[-1] != 0]
+            learned = [run for run in whole if run.scales[-1] != 0]
             if not learned:
                 expect.wrong(f"{c.text}\ntrained no B: it stayed at zero in all LoRA runs.", "lora-never-trained")
             for run in learned:
@@ -169,10 +171,9 @@ def test_lora_starts_from_the_seed(student: Student, device: torch.device) -> No
 
     def check(runs: Runs) -> None:
         transfer = runs.plain()
-        _settled(transfer)
         c = transfer.comparison
         starts: dict[int, list[torch.Tensor]] = {}
-        for run in transfer.lora.values():
+        for run in _whole_runs(transfer):
             if run.start is not None:
                 starts.setdefault(run.seed, []).append(run.start)
         for seed, found in starts.items():
