@@ -121,6 +121,50 @@ def test_a_lent_function_answers_here_and_its_changes_arrive(side: Any) -> None:
         assert student.mlm_loss(student.lend(refuse), 1) == "KeyError"
 
 
+KEEPS = """
+    kept = []
+    def mean_nll(ask):
+        kept.append(ask)
+        return ask(1)
+    def stable_log_softmax(x): return mlm_loss(x)
+    def mlm_loss(x):
+        try: return kept[0](x)
+        except Exception as e: return f"{type(e).__name__}"
+"""
+
+
+def test_a_lent_function_is_of_no_use_after_the_check(room: RemoteClassroom) -> None:
+    """A submission kept a right function that had stood in for one of its own, and called it in later checks."""
+    work = Work(EXERCISES[2], (Part("student.py", textwrap.dedent(KEEPS)),))
+    with room.open(work) as student:
+        student.begin_check("mean_nll")
+        assert student.mean_nll(student.lend(lambda x: x + 1)) == 2
+        assert student.mlm_loss(5) == 6
+        student.end_check()
+        student.begin_check("mlm_loss")
+        student.lend(lambda x: "another one's answer")
+        with pytest.raises(Interrupted, match="cannot be answered"):
+            student.mlm_loss(5)
+
+
+def test_a_stand_in_is_of_no_use_once_it_is_gone(room: RemoteClassroom) -> None:
+    code = """
+        import sys
+        kept = []
+        def mean_nll(x):
+            kept.append(mlm_loss)
+            return mlm_loss(x)
+        def mlm_loss(x): return kept[0](x)
+    """
+    work = Work(EXERCISES[2], (Part("student.py", textwrap.dedent(code)),))
+    with room.open(work) as student:
+        student.begin_check("mean_nll")
+        with student.replacing(mlm_loss=lambda x: x + 1):
+            assert student.mean_nll(1) == 2
+        with pytest.raises(Interrupted, match="cannot be answered"):
+            student.mlm_loss(1)
+
+
 def test_served_splits_are_read_here_one_by_one(side: Any) -> None:
     data = {"train": [([1, 2], 0), ([3], 1)], "validation": [([4], 1)], "test": [([5, 6], 0)]}
     log = []

@@ -159,16 +159,19 @@ class Student(ABC):
         self.last = Call("", (), (), {})
         self.conduct: dict[str, None] = {}
         self.fixtures = _Fixtures(self)
-        self._lent: list[Callable[..., Any]] = []
+        self._lent: dict[int, Callable[..., Any]] = {}
+        self._lent_so_far = 0
         self._kept: dict[Any, tuple[Any, BaseException | None, Call]] = {}
 
     def lend(self, function: Callable[..., Any]) -> Lent:
         """A function of the grader's as an argument: the student's side calls it, and it answers here.
 
         It takes and returns plain data; tensors and lists that it changes in place are changed there too.
+        It answers until the end of the check: what the student's side keeps of it is of no use after that.
         """
-        self._lent.append(function)
-        return Lent(len(self._lent) - 1, function)
+        self._lent_so_far += 1
+        self._lent[self._lent_so_far] = function
+        return Lent(self._lent_so_far, function)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """What `make` returns or raises, computed for this submission the first time that a check asks for the key."""

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class RemoteStudent(Student):
         self._worker: Worker | None = None
         self._failed_cells: list[list[str]] = []
         self._trap: list[str] | None = None
-        self._replaced: dict[str, Callable[..., Any]] = {}
+        self._replaced: dict[str, Handle | Lent] = {}
         self._checked = ""
         self._again = False
         self._holding = False
@@ -70,6 +70,7 @@ class RemoteStudent(Student):
         self._cpu_start = self._worker.cpu() if self._worker is not None else 0.0
 
     def end_check(self) -> None:
+        self._lent.clear()
         if self._worker is None:
             return
         self._exercise_cpu += max(0.0, self._worker.cpu() - self._cpu_start)
@@ -188,7 +189,7 @@ class RemoteStudent(Student):
         number, args, kwargs = rest
         worker = self._worker
         assert worker is not None
-        if type(number) is not int or not 0 <= number < len(self._lent) or type(args) is not list:
+        if type(number) is not int or number not in self._lent or type(args) is not list:
             raise WireError("a question that cannot be answered")
         if type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
             raise WireError("a question that cannot be answered")
@@ -355,7 +356,6 @@ class RemoteStudent(Student):
             raise Interrupted("timeout", f"Not run: earlier checks of `{self._checked}` used up all its time.")
         if self._worker is None:
             self.load()
-        before = len(self._lent)
         lent = {key: self.lend(with_their_state(function)) for key, function in implementation.items()}
         functions = {key: Remote(function.number, "grader") for key, function in lent.items()}
         try:
@@ -372,7 +372,7 @@ class RemoteStudent(Student):
                 raise
             return Tested("error", interruption.message)
         finally:
-            del self._lent[before:]
+            self._take_back(lent.values())
         return tested(outcome, message)
 
     # -- settings ---------------------------------------------------------------------------------------------------
@@ -380,22 +380,24 @@ class RemoteStudent(Student):
     def replacing(self, **functions: Callable[..., Any]) -> Iterator[None]:
         if self._worker is None:
             self.load()
-        self._replaced = functions
-        self._swap(functions)
+        lent = {name: f if isinstance(f, Handle) else self.lend(f) for name, f in functions.items()}
+        self._replaced = lent
+        self._swap(lent)
         try:
             yield
         finally:
             self._replaced = {}
+            self._take_back(f for f in lent.values() if isinstance(f, Lent))
             if self._worker is not None:
                 with contextlib.suppress(Interrupted):
                     self._swap({})
 
-    def _swap(self, functions: dict[str, Callable[..., Any]]) -> None:
-        lent = {
-            name: self._refer(function if isinstance(function, Handle) else self.lend(function))
-            for name, function in functions.items()
-        }
-        self._exchange("swap", lent)
+    def _swap(self, functions: dict[str, Handle | Lent]) -> None:
+        self._exchange("swap", {name: self._refer(function) for name, function in functions.items()})
+
+    def _take_back(self, lent: Iterable[Lent]) -> None:
+        for function in lent:
+            self._lent.pop(function.number, None)
 
     @contextlib.contextmanager
     def device_trap(self) -> Iterator[list[str]]:
