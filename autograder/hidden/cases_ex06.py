@@ -142,8 +142,9 @@ def fine_tuned(student: Student, case: Case) -> Run:
 @contextlib.contextmanager
 def right_functions(student: Student) -> Iterator[None]:
     """While active, set_trainable and parameter_groups are right: a fault in the submission's costs nothing here."""
-    names = ("set_trainable", "parameter_groups")
-    with student.replacing(**{name: student.fixtures.defined(oracle.RIGHT, name) for name in names}):
+    trainable = student.fixtures.decided_trainable(student.lend(oracle.trainable))
+    groups = student.fixtures.decided_groups(student.lend(oracle.groups))
+    with student.replacing(set_trainable=trainable, parameter_groups=groups):
         yield
 
 

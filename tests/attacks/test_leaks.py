@@ -137,6 +137,30 @@ def test_a_worker_has_none_in_memory(code: str) -> None:
     assert leaked(text) == []
 
 
+@pytest.mark.parametrize("number", [6, 9])
+def test_nothing_that_the_grader_sends_holds_any(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right definitions stood in for a submission's own as text: whoever read it had the solution."""
+    from autograder.wire.zygote_process import Worker
+
+    sent: list[str] = []
+    send = Worker.send
+
+    def recorded(worker: Worker, message: bytes) -> None:
+        text = message.decode("utf-8", "ignore")
+        if "load" not in text[:16]:  # that is the submission itself
+            sent.append(text)
+        send(worker, message)
+
+    monkeypatch.setattr(Worker, "send", recorded)
+    exercise = EXERCISES[number]
+    entries = [next(e for e in banks.impostors({number}) if e.function == f.name) for f in exercise.functions]
+    reports: list[Report] = []
+    grade_all([banks.submission(exercise, entry.path, entry.name) for entry in entries], Options(), reports.append)
+    assert all(0 < report.points < report.max_points for report in reports)
+    assert len(sent) > 200
+    assert leaked("\n".join(sent)) == []
+
+
 def test_reports_hold_none() -> None:
     """Reports of impostors of every exercise, in every format there is: messages, hints and tracebacks."""
     entries = [entry for number in EXERCISES for entry in banks.impostors({number})[::9]]

@@ -8,31 +8,27 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-#: Right versions of the two small functions, for judging fine_tune without them.
-RIGHT = """
-from torch import nn
+from exercises.kit import FineTuneConfig
+
+#: What is known of a parameter: its name, whether it learns, is in the classification layer, is a LayerNorm's.
+Fact = tuple[str, bool, bool, bool]
 
 
-def set_trainable(model, mode):
+def trainable(mode: str, facts: Sequence[Fact]) -> list[bool]:
+    """Which parameters learn: the decisions of a right set_trainable, to judge fine_tune without the submission's."""
     if mode not in ("frozen", "full"):
         raise ValueError(f'mode must be "frozen" or "full", not {mode!r}')
-    for parameter in model.parameters():
-        parameter.requires_grad_(mode == "full")
-    for parameter in model.classifier.parameters():
-        parameter.requires_grad_(True)
+    return [mode == "full" or in_head for _, _, in_head, _ in facts]
 
 
-def parameter_groups(model, config):
-    head = {id(parameter) for parameter in model.classifier.parameters()}
-    scales = {id(module.weight) for module in model.modules() if isinstance(module, nn.LayerNorm)}
-    groups = []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            rate = config.head_learning_rate if id(parameter) in head else config.learning_rate
-            decay = 0.0 if name.endswith("bias") or id(parameter) in scales else config.weight_decay
-            groups.append({"params": [parameter], "lr": rate, "weight_decay": decay})
-    return groups
-"""
+def groups(facts: Sequence[Fact], config: FineTuneConfig) -> list[tuple[int, float, float]]:
+    """(place, learning rate, weight decay) of each parameter that learns: the decisions of a right parameter_groups."""
+    found = []
+    for place, (name, learns, in_head, of_norm) in enumerate(facts):
+        if learns:
+            rate = config.head_learning_rate if in_head else config.learning_rate
+            found.append((place, rate, 0.0 if name.endswith("bias") or of_norm else config.weight_decay))
+    return found
 
 
 def logits_of_loss(loss: float, label: int) -> list[float]:

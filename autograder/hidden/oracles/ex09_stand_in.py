@@ -1,63 +1,49 @@
-"""Right definitions that stand in for a submission's own, where a check is about what uses them.
+"""What a right LoRA does, decided here: the student's side only carries it out (`fixtures.ex09.swap_in`).
 
-The grader sends this text to the student's side, after what it defines was judged; it imports nothing of the grader.
+So a right definition can stand in for a submission's own, where a check is about what uses it, and none is ever sent.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor
+
+#: One module of an encoder: its name, whether it is an nn.Linear, whether it has LoRA already.
+Entry = tuple[str, bool, bool]
 
 
-class LoRALinear(nn.Module):
-    """A frozen linear layer with a low-rank update."""
-
-    def __init__(self, linear, rank, alpha, generator=None):  # type: ignore[no-untyped-def]
-        super().__init__()
-        most = min(linear.in_features, linear.out_features)
-        if not isinstance(rank, int) or not 1 <= rank <= most:
-            raise ValueError(f"rank {rank} is not an int from 1 to {most}")
-        if not 0 < alpha < float("inf"):
-            raise ValueError(f"alpha {alpha} is not positive and finite")
-        weight = linear.weight
-        place = weight.device if generator is None else generator.device
-        first = torch.rand(rank, linear.in_features, generator=generator, device=place) - 0.5
-        self.base = linear
-        for parameter in linear.parameters():
-            parameter.requires_grad = False
-        self.down = nn.Parameter(first.to(device=weight.device, dtype=weight.dtype))
-        shape = (linear.out_features, rank)
-        self.up = nn.Parameter(torch.zeros(shape, device=weight.device, dtype=weight.dtype))
-        self.scaling = alpha / rank
-
-    def forward(self, x):  # type: ignore[no-untyped-def]
-        low = nn.functional.linear(x, self.down)
-        return self.base(x) + self.scaling * nn.functional.linear(low, self.up)
+def decide(what: str, *given: Any) -> Any:
+    """Answer a question of the student's side: "layer", "add" or "merge".  Raises ValueError as the contract says."""
+    answers: dict[str, Callable[..., Any]] = {"layer": _layer, "add": _add, "merge": _merge}
+    return answers[what](*given)
 
 
-def add_lora(model, rank, alpha, targets, generator=None):  # type: ignore[no-untyped-def]
-    """LoRALinear in the place of the targets."""
-    named = [(name, m) for name, m in model.encoder.named_modules() if isinstance(m, nn.Linear)]
-    chosen = [(name, m) for name, m in named if name.split(".")[-1] in targets]
-    if not targets or {name.split(".")[-1] for name, _ in chosen} != set(targets):
-        raise ValueError("targets fit no linear layer")
-    if any(isinstance(m, LoRALinear) for m in model.modules()):
+def _layer(outputs: int, inputs: int, rank: Any, alpha: Any, generator: torch.Generator) -> tuple[Any, Any, float]:
+    """(A, B, scale) of a new layer."""
+    most = min(inputs, outputs)
+    if not isinstance(rank, int) or not 1 <= rank <= most:
+        raise ValueError(f"rank {rank} is not an int from 1 to {most}")
+    if not 0 < alpha < float("inf"):
+        raise ValueError(f"alpha {alpha} is not positive and finite")
+    first = torch.rand(rank, inputs, generator=generator, device=generator.device) - 0.5
+    return first, torch.zeros(outputs, rank), alpha / rank
+
+
+def _add(entries: Sequence[Entry], targets: Sequence[str]) -> tuple[list[str], list[tuple[str, bool]]]:
+    """(names of the layers to replace, what of the model learns besides A and B)."""
+    if any(adapted for _, _, adapted in entries):
         raise ValueError("model has LoRA already")
-    made = [(name, LoRALinear(m, rank, alpha, generator)) for name, m in chosen]
-    for parameter in model.encoder.parameters():
-        parameter.requires_grad = False
-    for parameter in model.classifier.parameters():
-        parameter.requires_grad = True
-    for name, layer in made:
-        *parents, last = name.split(".")
-        setattr(model.encoder.get_submodule(".".join(parents)), last, layer)
+    chosen = [name for name, linear, _ in entries if linear and name.split(".")[-1] in targets]
+    if not targets or {name.split(".")[-1] for name in chosen} != set(targets):
+        raise ValueError("targets fit no linear layer")
+    return chosen, [("encoder", False), ("classifier", True)]
 
 
-def merge_lora(model):  # type: ignore[no-untyped-def]
-    """Plain layers again."""
-    chosen = [(name, m) for name, m in model.named_modules() if isinstance(m, LoRALinear)]
-    if not chosen:
+def _merge(layers: Sequence[tuple[Tensor, Tensor, Tensor, float]]) -> list[Tensor]:
+    """The merged weights of layers (W, A, B, scale)."""
+    if not layers:
         raise ValueError("model holds no LoRALinear")
-    for name, layer in chosen:
-        with torch.no_grad():
-            layer.base.weight.add_(layer.up @ layer.down, alpha=layer.scaling)
-        *parents, last = name.split(".")
-        setattr(model.get_submodule(".".join(parents)), last, layer.base)
+    return [weight + scale * second @ first for weight, first, second, scale in layers]
