@@ -204,6 +204,26 @@ def test_only_what_is_new_is_graded_again(tmp_path: Path) -> None:
     assert {report.submission for report in reports.values()} == {"a", "b", "empty", "same as a"}
 
 
+def test_a_file_that_changes_meanwhile_is_stored_as_what_was_graded(tmp_path: Path) -> None:
+    """The key was that of the file as it was first looked at."""
+    file = tmp_path / "class" / "ex02_a.py"
+    file.parent.mkdir()
+    file.write_text(CODE)
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def engine(submissions, emit) -> None:
+        file.write_text(CODE + "# later")
+        emit(made_up(submissions[0]))
+
+    found, _ = handed_in(str(file.parent), tmp_path)
+    batch_run.run(found, None, Options(device="cpu"), out, engine, lambda *_: None)
+    store = Store(out / ".store")
+    assert store.get(key(batch_run.read(found[0], None), Options(device="cpu"))) is not None
+    file.write_text(CODE)
+    assert store.get(key(batch_run.read(found[0], None), Options(device="cpu"))) is None
+
+
 # -- for real ----------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def small_class(tmp_path: Path) -> Path:

@@ -52,9 +52,9 @@ class Summary:
         ]
         if self.points:
             mean = sum(self.points) / len(self.points) / 100
-            most = points_number(max(self.max_points))
             full = sum(got == most for got, most in zip(self.points, self.max_points, strict=True))
-            lines.append(f"Mean {mean:.2f} points of at most {most}; {full} with full marks.")
+            at_most = points_number(max(self.max_points))
+            lines.append(f"Mean {mean:.2f} points of at most {at_most}; {full} with full marks.")
         if self.verdicts:
             counted = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.most_common())
             lines.append(f"Checks: {counted}.")
@@ -65,11 +65,16 @@ class Summary:
 
 
 class _Pending(Sequence[Submission]):
-    """Submissions read when they are needed, so that a large class does not lie in memory."""
+    """Submissions read when they are needed, so that a large class does not lie in memory.
 
-    def __init__(self, found: Sequence[HandedIn], wanted: set[int] | None) -> None:
+    keys: those of what was read last, by index: a file may have changed since it was looked up in the store.
+    """
+
+    def __init__(self, found: Sequence[HandedIn], wanted: set[int] | None, options: Options) -> None:
         self._found = found
         self._wanted = wanted
+        self._options = options
+        self.keys: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -81,7 +86,9 @@ class _Pending(Sequence[Submission]):
     def __getitem__(self, index: int | slice) -> Submission | list[Submission]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        return read(self._found[index], self._wanted)
+        submission = read(self._found[index], self._wanted)
+        self.keys[index] = key(submission, self._options)
+        return submission
 
 
 def read(handed_in: HandedIn, wanted: set[int] | None) -> Submission:
@@ -105,32 +112,30 @@ def run(
     store = Store(out / ".store")
     files = [out / f"{stem}.json" for stem in file_stems([one.name for one in found])]
     summary = Summary(submissions=len(found))
-    pending: list[int] = []
-    keys: list[str] = []
+    waiting: list[int] = []
     for index, one in enumerate(found):
         submission = read(one, wanted)
-        name = key(submission, options)
-        report = store.get(name)
+        report = store.get(key(submission, options))
         if report is None:
-            pending.append(index)
-            keys.append(name)
+            waiting.append(index)
             continue
         summary.from_store += 1
         _write(files[index], renamed(report, submission))
         summary.add(report)
         progress(summary.from_store, len(found))
+    pending = _Pending([found[index] for index in waiting], wanted, options)
     done = 0
 
     def emit(report: Report) -> None:
         nonlocal done
-        store.put(keys[done], report)
-        _write(files[pending[done]], report)
+        store.put(pending.keys[done], report)
+        _write(files[waiting[done]], report)
         summary.add(report)
         done += 1
         progress(summary.from_store + done, len(found))
 
-    if pending:
-        engine(_Pending([found[index] for index in pending], wanted), emit)
+    if waiting:
+        engine(pending, emit)
     summary.seconds = time.monotonic() - started
     return summary
 
