@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 import pickle
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import BinaryIO, cast
 
-from autograder.grading import Options, Submission
-from autograder.pool import grade_in_order, not_graded
+from autograder.grading import Options, Submission, grade_all
+from autograder.pool import not_graded
 from autograder.render import jsonlines
 from autograder.report import Report
 from autograder.submission import UsageError
@@ -39,11 +41,11 @@ def grade_on(address: str, submissions: Sequence[Submission], options: Options, 
         futures = [
             client.submit(_grade_there, submission, options, retries=RETRIES, pure=False) for submission in submissions
         ]
-        for submission, future in zip(submissions, futures, strict=True):
+        for index, future in enumerate(futures):
             try:
                 report = jsonlines.read(future.result())
             except Exception as error:  # of the cluster, not of the submission
-                report = not_graded(submission, options, f"the cluster could not grade it: {error}")
+                report = not_graded(submissions[index], options, f"the cluster could not grade it: {error}")
             emit(report)
             future.release()
 
@@ -57,22 +59,17 @@ class _Grader:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "autograder.batch.cluster"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+        self._stdin, self._stdout = (cast(BinaryIO, stream) for stream in (self._process.stdin, self._process.stdout))
         _send(self._stdin, pickle.dumps(options))
-
-    @property
-    def _stdin(self) -> BinaryIO:
-        assert self._process.stdin is not None
-        return self._process.stdin  # type: ignore[return-value]
 
     def grade(self, submission: Submission) -> str:
         """Its Report as a line of JSON.  Raises EOFError if the process is gone."""
         with self._turn:
-            assert self._process.stdout is not None
             try:
                 _send(self._stdin, pickle.dumps(submission))
             except BrokenPipeError:
                 raise EOFError("the grading process is gone") from None
-            return _receive(self._process.stdout).decode()  # type: ignore[arg-type]
+            return _receive(self._stdout).decode()
 
     def close(self) -> None:
         self._process.kill()
@@ -119,31 +116,20 @@ def _receive(stream: BinaryIO) -> bytes:
 
 
 def _serve() -> None:
-    """The grading process: submissions come in, reports go out.  It ends when the Dask worker does."""
-    import os
-    from collections.abc import Iterator
+    """The grading process: submissions come in, reports go out.  It ends when the Dask worker does.
 
+    What comes is pickled, as everything is that Dask hands on: whoever may speak to a cluster may run code on it.
+    """
     incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     options = pickle.loads(_receive(incoming))
 
-    class Incoming(Sequence[Submission]):
-        """As many as come."""
-
-        def __len__(self) -> int:
-            return sys.maxsize
-
-        def __getitem__(self, index: object) -> Submission:  # type: ignore[override]
-            raise TypeError
-
-        def __iter__(self) -> Iterator[Submission]:
+    def submissions() -> Iterator[Submission]:
+        with contextlib.suppress(EOFError):
             while True:
-                try:
-                    yield pickle.loads(_receive(incoming))
-                except EOFError:
-                    return
+                yield pickle.loads(_receive(incoming))
 
-    grade_in_order(Incoming(), options, 1, lambda report: _send(outgoing, jsonlines.stored(report).encode()))
+    grade_all(submissions(), options, lambda report: _send(outgoing, jsonlines.stored(report).encode()))
 
 
 if __name__ == "__main__":
