@@ -23,7 +23,7 @@ demo: setup
 	echo "The same at a terminal: $(BIN)/autograder grade examples/submissions/NAME"; \
 	exit $${status:-$$?}
 
-# The sample class as a course of nbgrader: generate, autograde, feedback, export.
+# The sample class as an nbgrader course: release, autograde, feedback and gradebook, with nbgrader's own commands.
 nbgrader-demo: setup
 	OMP_NUM_THREADS=1 $(BIN)/python examples/class/demo.py
 

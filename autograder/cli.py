@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import sys
 from collections.abc import Sequence
 
 from autograder import __version__
-from autograder.commands import batch, grade, others, render
-from autograder.commands.console import GRADER_ERROR, INTERRUPTED, USAGE, say
-from autograder.submission import UsageError
+from autograder.commands import batch, bundle, ci, grade, others, render, student
+from autograder.commands.console import run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status: 0 graded, 1 below --min-score, 2 usage, 3 the grader itself failed."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError):  # what a test put there
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        given = list(sys.argv[1:] if argv is None else argv)
-        arguments = _parser(for_authors=given[:1] == ["authors"]).parse_args(given)
-        return int(arguments.run(arguments))
-    except UsageError as error:
-        say(str(error))
-        return USAGE
-    except KeyboardInterrupt:
-        say("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has closed it
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return GRADER_ERROR
+    given = list(sys.argv[1:] if argv is None else argv)
+    return run(_parser(for_authors=given[:1] == ["authors"]), given)
 
 
 def _parser(for_authors: bool) -> argparse.ArgumentParser:
@@ -45,7 +27,7 @@ def _parser(for_authors: bool) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"autograder {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    for module in (grade, batch, render, others):
+    for module in (grade, batch, render, student, bundle, ci, others):
         module.add(commands)
     if for_authors:
         from autograder.authors.commands import add

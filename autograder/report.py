@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 import msgspec
+
+from autograder.plain import MESSAGE_LIMIT as MESSAGE_LIMIT
+from autograder.plain import plain_text as plain_text
+from autograder.plain import points_number as points_number
 
 Verdict = Literal[
     "passed",
@@ -17,16 +20,6 @@ Verdict = Literal[
     "skipped",
     "grader_error",
 ]
-
-MESSAGE_LIMIT = 4_000
-_UNPRINTABLE = re.compile(r"[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\ufeff\uff00-\ufff9\U00010000-\U0010ffff]")
-_BIDIRECTIONAL = re.compile(r"[\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-
-
-def plain_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """Text that is safe to show anywhere text is shown: no control or direction characters, at most `limit` long."""
-    clean = _BIDIRECTIONAL.sub("�", _UNPRINTABLE.sub("�", text.replace("\r\n", "\n").replace("\r", "\n")))
-    return clean if len(clean) <= limit else clean[:limit] + f" … ({len(clean) - limit} more characters)"
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -100,8 +93,3 @@ class Report(msgspec.Struct, frozen=True):
     def needs_attention(self) -> bool:
         """True if the grader itself failed somewhere: the points are then not a grade yet."""
         return any(check.verdict == "grader_error" for check in self.checks)
-
-
-def points_number(hundredths: int) -> int | float:
-    """Points as a JSON number: 250 -> 2.5, 300 -> 3."""
-    return hundredths // 100 if hundredths % 100 == 0 else hundredths / 100

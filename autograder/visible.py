@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from autograder.report import plain_text, points_number
+from autograder.plain import plain_text, points_number
 from autograder.submission import Found, UsageError, look
 from autograder.syllabus import EXERCISES, Exercise
 

@@ -2,7 +2,9 @@
 
 A block marked ```` ```console student NAME ```` runs in a copy of what students get, with NAME's file from the sample
 class in place of the stub; `stub` leaves the stub.  ```` ```console instructor NAME ```` runs beside NAME's file with
-the whole grader.  Lines after `$ ` are commands, `…` stands for any lines.  Blocks marked otherwise are not run.
+the whole grader.  ```` ```console class three ```` runs in a folder with a class of three and the nbgrader courses, and
+there every command must succeed.  Lines after `$ ` are commands, `…` stands for any lines.  Blocks marked otherwise are
+not run.
 """
 
 from __future__ import annotations
@@ -20,15 +22,24 @@ from pathlib import Path
 
 import pytest
 
+from autograder.bundle import contents
 from autograder.report import Verdict
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SAMPLES = ROOT / "examples" / "submissions"
-BLOCK = re.compile(r"^```console (student|instructor) (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```console (student|instructor|class) (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_LINES = "…"
 STUDENT_PAGES = [DOCS / "student.md", DOCS / "student.zh.md"]
-TOOLS = {"autograder": "autograder", "jupytext": "jupytext", "pytest": "pytest"}
+INSTRUCTOR_PAGES = [DOCS / "instructor.md", DOCS / "instructor.zh.md"]
+CLASSES = {
+    "three": {
+        "s01": "mean_of_sequence_means/ex02_mlm_loss.py",
+        "s02": "right/ex02_mlm_loss.py",
+        "s03": "syntax_error/ex02_mlm_loss.py",
+    }
+}
+TOOLS = {"autograder": "autograder", "jupytext": "jupytext", "pytest": "pytest", "nbgrader": "nbgrader"}
 
 
 @dataclass(frozen=True)
@@ -69,11 +80,13 @@ def run(tmp_path_factory: pytest.TempPathFactory):
         (tools / name).chmod(0o755)
 
     @cache
-    def outputs(who: str, sample: str, commands: tuple[str, ...]) -> list[str]:
+    def outputs(who: str, sample: str, commands: tuple[str, ...]) -> list[tuple[str, int]]:
         folder = tmp_path_factory.mktemp(who)
         if who == "student":
             copy_for_students(folder)
-        if sample != "stub":
+        if who == "class":
+            hand_in(folder, CLASSES[sample])
+        elif sample != "stub":
             for file in (SAMPLES / sample).iterdir():
                 shutil.copy(file, folder / "exercises" if who == "student" else folder)
         environment = {
@@ -83,7 +96,7 @@ def run(tmp_path_factory: pytest.TempPathFactory):
             "COLUMNS": "100",
             "OMP_NUM_THREADS": "1",
         }
-        return [
+        done = [
             subprocess.run(
                 command,
                 shell=True,
@@ -94,20 +107,35 @@ def run(tmp_path_factory: pytest.TempPathFactory):
                 stderr=subprocess.STDOUT,
                 encoding="utf-8",
                 timeout=300,
-            ).stdout
+            )
             for command in commands
         ]
+        return [(run.stdout, run.returncode) for run in done]
 
     return outputs
 
 
+def hand_in(folder: Path, students: dict[str, str]) -> None:
+    """A class, and the nbgrader courses beside it."""
+    for student, file in students.items():
+        (folder / "class" / student).mkdir(parents=True)
+        shutil.copy(SAMPLES / file, folder / "class" / student)
+    for course in ("", "zh"):
+        here, there = ROOT / "notebooks" / course, folder / "notebooks" / course
+        shutil.copytree(here / "source", there / "source")
+        shutil.copy(here / "nbgrader_config.py", there)
+
+
 def copy_for_students(folder: Path) -> None:
-    """The course without its solutions and hidden checks."""
-    unseen = shutil.ignore_patterns("hidden", "authors", "__pycache__")
-    for name in ("exercises", "autograder"):
-        shutil.copytree(ROOT / name, folder / name, ignore=unseen)
-    for name in ("pyproject.toml", "constraints.txt"):
-        shutil.copy(ROOT / name, folder)
+    """What `autograder bundle` gives to students."""
+    for name, data in for_students().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+@cache
+def for_students() -> dict[str, bytes]:
+    return contents(ROOT)
 
 
 def pattern(lines: list[str]) -> str:
@@ -118,9 +146,11 @@ def pattern(lines: list[str]) -> str:
 @pytest.mark.parametrize("block", BLOCKS)
 def test_commands_print_what_the_page_shows(block: Block, run) -> None:
     got = run(block.who, block.sample, tuple(command for command, _ in block.commands))
-    for (command, expected), output in zip(block.commands, got, strict=True):
+    for (command, expected), (output, status) in zip(block.commands, got, strict=True):
         whole = output if output.endswith("\n") or not output else output + "\n"
         assert re.fullmatch(pattern(expected), whole), f"{block.page}: `{command}` prints\n{output}"
+        if block.who == "class" and command != "autograder doctor":  # whose status tells of this host
+            assert status == 0, f"{block.page}: `{command}` ends with {status} and prints\n{output}"
 
 
 def test_there_are_examples_of_both_kinds() -> None:
@@ -135,12 +165,13 @@ def test_a_page_that_shows_something_else_is_noticed() -> None:
         assert not re.fullmatch(pattern(["a", "…", "c."]), other)
 
 
-def test_both_languages_show_the_same_examples() -> None:
+@pytest.mark.parametrize("pages", [STUDENT_PAGES, INSTRUCTOR_PAGES], ids=["student", "instructor"])
+def test_both_languages_show_the_same_examples(pages: list[Path]) -> None:
     english, chinese = (
-        re.findall(r"^```.*?^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        for page in STUDENT_PAGES
+        re.findall(r"^```.*?^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL) for page in pages
     )
     assert english == chinese
+    assert len(english) > 3
 
 
 @pytest.mark.parametrize("page", STUDENT_PAGES, ids=lambda page: page.name)
@@ -170,7 +201,23 @@ def test_the_limits_are_those_of_the_grader(page: Path) -> None:
     assert "8 GiB" in text
 
 
-@pytest.mark.parametrize("page", STUDENT_PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", INSTRUCTOR_PAGES, ids=lambda page: page.name)
+def test_the_commands_that_are_not_run_exist(page: Path) -> None:
+    """make and nbgrader: the targets are the Makefile's, the commands those of the demo, which other tests run."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    demo = (ROOT / "examples" / "class" / "demo.py").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    targets = set(re.findall(r"\bmake ([\w-]+)", text))
+    assert targets == {"setup", "demo", "check", "nbgrader-demo"}
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    commands = set(re.findall(r"^nbgrader (\w+)", text, re.MULTILINE))
+    assert commands == {"autograde", "generate_feedback", "export"}
+    for command in commands:
+        assert f'"{command}"' in demo, command
+
+
+@pytest.mark.parametrize("page", STUDENT_PAGES + INSTRUCTOR_PAGES, ids=lambda page: page.name)
 def test_files_that_are_named_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for name in set(re.findall(r"exercises/ex\d\d_\w+\.py", text)):

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from autograder.report import Report, plain_text
+from autograder.plain import plain_text
 from autograder.submission import UsageError
 
+if TYPE_CHECKING:
+    from autograder.report import Report
+
 GRADED, BELOW_MIN_SCORE, USAGE, GRADER_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def run(parser: argparse.ArgumentParser, given: Sequence[str]) -> int:
+    """Run what was asked for; the exit status, whatever becomes of it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):  # what a test put there
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        arguments = parser.parse_args(given)
+        return int(arguments.run(arguments))
+    except UsageError as error:
+        say(str(error))
+        return USAGE
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has closed it
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return GRADER_ERROR
 
 
 def say(text: str) -> None:

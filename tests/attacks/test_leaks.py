@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import html
-import re
 from pathlib import Path
 
 import pytest
 
 from autograder.authors import banks
-from autograder.build.source import read
+from autograder.authors.canaries import canaries
+from autograder.authors.canaries import leaked as lines_leaked
 from autograder.grading import Options, Submission, Work, grade_all
 from autograder.render import jsonlines, terminal
 from autograder.render.formats import FORMATS
@@ -20,47 +19,11 @@ from autograder.syllabus import EXERCISES
 
 ROOT = Path(__file__).parents[2]
 HIDDEN = ROOT / "autograder" / "hidden"
-LEAST = 30  # a shorter line may stand anywhere by chance
-
-
-def canaries() -> set[str]:
-    """Lines of code that must stay where they are: of hidden checks and oracles, and of the solution regions."""
-    lines: set[str] = set()
-    for path in [*HIDDEN.glob("*.py"), *(HIDDEN / "oracles").glob("*.py")]:
-        text = path.read_text(encoding="utf-8")
-        spoken = {part.strip() for string in _strings(text) for part in string.splitlines()}
-        lines |= {line.strip() for line in text.splitlines() if line.strip() not in spoken}
-    given: set[str] = set()  # what stubs show anyway is no secret, wherever else it stands
-    for exercise in EXERCISES.values():
-        source = read(ROOT, exercise)
-        text = source.path if isinstance(source.path, str) else (ROOT / source.path).read_text(encoding="utf-8")
-        for region in re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, re.DOTALL):
-            lines |= {line.strip() for line in region.splitlines()}
-        shown = re.sub(r"### BEGIN SOLUTION\n.*?### END SOLUTION", "", text, flags=re.DOTALL)
-        given |= {line.strip() for line in shown.splitlines()}
-    common = re.compile(r"from |import |@|#|return$|\) ->|\"\"\"|class |def |raise ValueError|if not isinstance")
-    parameters = re.compile(r"(\w+: [\w.\[\] |]+(= ?[\w.-]+)?,? ?)+")  # the contract's signatures are public
-    return {
-        line
-        for line in lines - given
-        if len(line) >= LEAST and not common.match(line) and not parameters.fullmatch(line)
-    }
-
-
-def _strings(text: str) -> list[str]:
-    """Docstrings and messages: they are meant to be read."""
-    return [
-        node.value
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-
-
-CANARIES = canaries()
+CANARIES = canaries(ROOT)
 
 
 def leaked(text: str) -> list[str]:
-    return [line for line in CANARIES if line in text]
+    return lines_leaked(text, CANARIES)
 
 
 def test_there_is_something_to_look_for() -> None:
