@@ -14,8 +14,8 @@ What holds in every exercise:
 - Inputs belong to the caller: do not change them. Returning one of them, or a view of it, is fine.
 - Results live on the device of the inputs: give new tensors a `device=`.
 - No function touches a global random generator (torch, numpy, random).
-- Each exercise is graded on its own: import NumPy, PyTorch, the standard library and `exercises.kit`, but not another
-  exercise.
+- Each exercise is graded on its own: import NumPy, PyTorch, transformers, scikit-learn, SciPy, the standard library
+  and `exercises.kit`, but not another exercise.
 - Bad input, as listed under "Raises", gets a ValueError that your own `raise` statement raises. Its message, in any
   language, names at least one of the parameters at fault and, where that is an id or a number, shows it. An error that
   a library raises for you does not count. Bad input that is not listed is not graded.

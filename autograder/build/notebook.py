@@ -56,7 +56,7 @@ def _cells(root: Path, source: Source, lang: Lang) -> Iterator[NotebookNode]:
     if prose.cell_type != "markdown":
         raise BuildError(f"{source.path}: the first cell is code. Begin with a markdown cell: title, goal, time.")
     yield new_markdown_cell(prose.source)
-    yield new_markdown_cell(words.guide(lang, exercise.number))
+    yield new_markdown_cell(words.guide(lang, exercise))
     yield _code(words.setup(lang), f"{exercise.id}-setup", locked=True)
     written: list[NotebookNode] = []
     for cell in rest:

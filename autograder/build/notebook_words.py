@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from autograder.build.stub import RULES
+from autograder.build.stub import rules
+from autograder.syllabus import Exercise, Family
 
 Lang = Literal["en", "zh"]
 LANGS: tuple[Lang, ...] = ("en", "zh")
@@ -13,7 +14,7 @@ _RULES_ZH = """\
 - 输入属于调用者：不得修改。可以直接返回某个输入或它的视图。
 - 结果与输入位于同一设备：新建张量时请写明 `device=`。
 - 任何函数都不得使用全局随机数生成器（torch、numpy、random）。
-- 每个练习单独评分：可以导入 NumPy、PyTorch、标准库和 `exercises.kit`，但不能导入其他练习。
+- 每个练习单独评分：可以导入 {libraries}、标准库和 `exercises.kit`，但不能导入其他练习。
 - “Raises” 中列出的非法输入，须由你自己的 `raise` 语句抛出 ValueError。错误信息可用任何语言，\
 但至少要写出一个有问题的参数名；如果问题在于某个\
  id 或数值，还要写出它的值。由库替你抛出的错误不算。没有列出的非法输入不计分。
@@ -23,6 +24,11 @@ _RULES_ZH = """\
 - 结果的容差为 tol · max(1, |期望值|)：除非文档字符串另有说明，float64 的 tol 为 1e-6，float32 为 1e-5，\
 float16 为 2e-3，bfloat16 为 1e-2。
 - 除非文档字符串另有说明，返回的张量对浮点输入可微，且梯度正确。"""
+
+_LIBRARIES_ZH: dict[Family, str] = {
+    "torch": "NumPy、PyTorch",
+    "transformers": "NumPy、PyTorch、transformers、scikit-learn、SciPy",
+}
 
 _GUIDE: dict[Lang, str] = {
     "en": """\
@@ -49,7 +55,24 @@ name of the file. The terminal command `autograder check {number} THIS_FILE.ipyn
 
 {rules}""",
 }
-_RULES: dict[Lang, str] = {"en": RULES, "zh": _RULES_ZH}
+_GUIDE_TESTS: dict[Lang, str] = {
+    "en": """\
+## How to work with this notebook
+
+Replace every `raise NotImplementedError(…)` by a test. You may rename, split and add tests, and add cells, fixtures,
+functions and imports of your own: NumPy, PyTorch, pytest, Hypothesis, the standard library and `exercises.kit`. Keep
+the name of the file. The cells that you cannot change hold the places of the grades. The tests need implementations to
+run on, so this notebook has no checks of its own: the terminal command `autograder check {number} THIS_FILE.ipynb` runs
+your tests on a right loss and a wrong one, among others.""",
+    "zh": """\
+## 如何使用本 Notebook
+
+把每一处 `raise NotImplementedError(…)` 换成一个测试。你可以重命名、拆分和增加测试，也可以增加自己的单元格、fixture、\
+函数和导入语句：NumPy、PyTorch、pytest、Hypothesis、标准库和 `exercises.kit`。请不要更改文件名。\
+不能修改的单元格是记录分数的位置。\
+测试需要在某个实现上运行，因此本 Notebook 不含检查单元格：在终端运行 \
+`autograder check {number} 本文件.ipynb` 会在正确和错误的实现上运行你的测试。""",
+}
 
 _SETUP = """\
 # {comment}
@@ -105,9 +128,12 @@ _MARKING: dict[Lang, dict[bool, str]] = {
 }
 
 
-def guide(lang: Lang, number: int) -> str:
+def guide(lang: Lang, exercise: Exercise) -> str:
     """How to work with the notebook, and the rules."""
-    return _GUIDE[lang].format(number=number, rules=_RULES[lang])
+    if exercise.tests:
+        return _GUIDE_TESTS[lang].format(number=exercise.number)
+    told = rules(exercise) if lang == "en" else _RULES_ZH.format(libraries=_LIBRARIES_ZH[exercise.family])
+    return _GUIDE[lang].format(number=exercise.number, rules=told)
 
 
 def setup(lang: Lang) -> str:
