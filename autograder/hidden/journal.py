@@ -179,16 +179,6 @@ class Run:
         """Numbers in the encoder's parameters that learned in this run."""
         return self.steps[-1].learning if self.backward_calls and self.steps else 0
 
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest training text that the encoder got."""
-        return max((length for event in self.forward("train") for length in event.lengths), default=0)
-
-    @property
-    def widths(self) -> set[int]:
-        """Lengths that training texts were padded to."""
-        return {event.input_ids.shape[1] for event in self.forward("train") if event.input_ids is not None}
-
     def selected(self, validation: int) -> int:
         """When it was last trained, or had first run through all validation texts, whichever is later."""
         trained = [e.at for e in self.events if e.kind == "backward" or (e.training and e.of("train"))]
@@ -311,11 +301,3 @@ def by_learning(comparison: Comparison, run: Run) -> tuple[str, int | None, str 
         return "frozen", None, None
     whole = sum(p.numel() for p in fresh_model(0, **comparison.model_settings).encoder.parameters())
     return ("full" if run.learning == whole else "lora"), None, None
-
-
-def by_length(comparison: Comparison, run: Run) -> tuple[str, int | None, str | None] | None:
-    """Exercise 10, whose longest training text must be longer than every maximum length: all runs are full ones."""
-    if not run.longest:
-        return None
-    strategy = "global" if run.widths == {run.longest} else "dynamic"
-    return "full", run.longest, strategy

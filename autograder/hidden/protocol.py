@@ -1,7 +1,7 @@
 """What every comparison of methods must keep to (exercises 8, 9 and 10): assertions on a `journal.Comparison`.
 
 Each takes the comparison and its records by key (`table`), and fails with the message that students see.  `place` tells
-which method a run belongs to (`journal.by_learning`, `journal.by_length`).
+which method a run belongs to (`journal.by_learning`, for instance).
 """
 
 from __future__ import annotations

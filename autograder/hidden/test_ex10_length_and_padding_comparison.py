@@ -310,7 +310,7 @@ def _refuses(student: Student, config: ComparisonConfig, names: Sequence[str], c
     splits = student.fixtures.served_splits(
         student.lend(lambda part, index: tuple(getattr(texts, part)[index])), *map(len, texts)
     )
-    make_model = student.fixtures.model_factory(student.lend(lambda seed: None), 3, vocab_size=VOCAB_SIZE)
+    make_model = student.fixtures.watched_models(student.lend(lambda *event: None), 3, vocab_size=VOCAB_SIZE)
     right = RightBatches()
 
     def check() -> None:
