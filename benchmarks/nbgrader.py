@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 
 from autograder.authors import banks  # noqa: E402 — this file is called nbgrader, too
-from autograder.build.notebook import path_of  # noqa: E402
-from autograder.nbgrader.from_module import fill  # noqa: E402
-from autograder.syllabus import EXERCISES, Exercise  # noqa: E402
+from autograder.build.notebook import path_of  # noqa: E402 — likewise
+from autograder.nbgrader.from_module import fill  # noqa: E402 — likewise
+from autograder.syllabus import EXERCISES, Exercise  # noqa: E402 — likewise
 
 
 class Run(NamedTuple):

@@ -145,7 +145,7 @@ def test_what_holds_no_submissions_is_a_plain_error(tmp_path: Path, name: str, c
 # -- the store ---------------------------------------------------------------------------------------------------------
 def made_up(submission, verdict: str = "passed") -> Report:
     points = 200 if verdict == "passed" else 0
-    check = Check("test_a", "A.", verdict, points, 200, "", "", 0.1)  # type: ignore[arg-type]
+    check = Check("test_a", "A.", verdict, points, 200, "", "", 0.1)
     exercises = tuple(ExerciseReport("ex02", "E", (FunctionReport("f", (check,)),)) for _ in submission.works)
     return Report(submission.name, exercises, "full", "cpu", 0, "0")
 

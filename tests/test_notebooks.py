@@ -62,7 +62,6 @@ def test_written_points_are_for_a_person_to_give(exercise, lang):
 
 @pytest.mark.parametrize(("exercise", "lang"), BOTH)
 def test_nbgrader_accepts_the_metadata_and_every_id_is_there_once(exercise, lang):
-    pytest.importorskip("nbgrader")
     from nbgrader.nbgraderformat import MetadataValidator
 
     built = load(exercise, lang)
@@ -93,8 +92,6 @@ def test_setup_and_grade_cells_say_a_sentence_and_never_fail(exercise, lang, cap
 @pytest.mark.parametrize("exercise", EACH)
 def test_every_visible_check_of_a_function_is_in_its_cell(exercise):
     path = ROOT / "exercises" / "tests" / f"test_{exercise.module}.py"
-    if not path.exists():
-        pytest.skip(f"exercise {exercise.number} has no visible checks yet")
     text = path.read_text(encoding="utf-8")
     names = [
         node.name

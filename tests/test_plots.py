@@ -135,8 +135,8 @@ def test_a_missing_matplotlib_is_explained() -> None:
 @pytest.mark.slow
 def test_a_notebook_shows_each_picture_once(tmp_path: Path) -> None:
     """Matplotlib's inline backend shows what a cell leaves open, and IPython what it returns: not both."""
-    nbclient = pytest.importorskip("nbclient", reason="needs the extra [notebook]")
-    pytest.importorskip("ipykernel", reason="needs the extra [notebook]")
+    import nbclient
+
     path = next(path for path in WITH_PICTURES if path.stem.startswith("ex03"))
     notebook = jupytext.read(path, fmt="py:percent")
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}

@@ -152,7 +152,7 @@ include = ["autograder*", "exercises*"]
 
 
 def _chosen(listed: Iterable[str], names: set[str]) -> str:
-    by_name = {re.match(r"[\w.-]+", line).group().lower(): line for line in listed}  # type: ignore[union-attr]
+    by_name = {re.split(r"[^\w.-]", line)[0].lower(): line for line in listed}
     if missing := names - set(by_name):
         raise UsageError(f"pyproject.toml does not have what students need: {', '.join(sorted(missing))}")
     return json.dumps([by_name[name] for name in sorted(names)])

@@ -25,7 +25,7 @@ def run(parser: argparse.ArgumentParser, given: Sequence[str]) -> int:
     """Run what was asked for; the exit status, whatever becomes of it."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # what a test put there
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # TextIO does not tell
     try:
         arguments = parser.parse_args(given)
         return int(arguments.run(arguments))
@@ -58,7 +58,7 @@ def width() -> int:
 def print_document(text: str) -> None:
     """Print in UTF-8, whatever the locale: that is what the formats are in."""
     with contextlib.suppress(AttributeError):  # what a test put there
-        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+        sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # TextIO does not tell
     print(text, end="", flush=True)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -238,7 +239,8 @@ def test_test_accuracy(student: Student, device: torch.device) -> None:
 
     def look(run: Run) -> None:
         labels = run.case.labels("test")
-        last = [int(second > first) for first, second in run.case.script["logits"][2][epochs_trained(run) - 1]]  # type: ignore[index]
+        script: Any = run.case.script
+        last = [int(second > first) for first, second in script["logits"][2][epochs_trained(run) - 1]]
         share = [sum(p == y for p, y in zip(row, labels, strict=True)) / len(labels) for row in (predicted(run), last)]
         got = run.number("test_accuracy")
         likely = [("tested-with-other-weights", share[1]), ("not-a-share", 100 * share[0])]

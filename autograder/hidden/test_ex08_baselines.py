@@ -234,7 +234,7 @@ def test_ids_outside_the_vocabulary_are_refused(student: Student) -> None:
         texts = word_texts(12)
         only(count_words(student, texts, (GOOD,)))
         first = texts.train[7]
-        texts.train[7] = first._replace(input_ids=[CLS, COMMON, bad, *first.input_ids[2:]])  # type: ignore[index]
+        texts.train[7] = first._replace(input_ids=[CLS, COMMON, bad, *first.input_ids[2:]])  # type: ignore[index]  # parts are made as lists
         read = student.lend(lambda part, i, texts=texts: tuple(getattr(texts, part)[i]))
         expect.refuses(
             student.bag_of_words,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -28,7 +30,8 @@ class Classifier(nn.Module):
         self.encoder = encoder
         self.pooling = pooling
         self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(encoder.config.hidden_size, num_labels)  # type: ignore[union-attr,arg-type]
+        config: Any = encoder.config
+        self.classifier = nn.Linear(config.hidden_size, num_labels)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Logits (m, C) of a batch of ids (m, T).

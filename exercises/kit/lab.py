@@ -105,7 +105,8 @@ def run(given: argparse.Namespace) -> None:
         raise LabError("--device cuda: PyTorch sees no CUDA device here")
     torch.set_num_threads(1)
     pretrained = load_encoder(given.encoder)
-    positions = int(pretrained.encoder.config.max_position_embeddings)  # type: ignore[union-attr,arg-type]
+    encoder: Any = pretrained.encoder
+    positions = int(encoder.config.max_position_embeddings)
     splits = load_splits(given.data, pretrained.tokenizer, tuple(given.sizes), max_length=positions)
     setup = {name: value for name, value in vars(given).items() if name not in ("out", "seeds", "device")}
     store = Records(given.out, {**setup, "max_lengths": list(given.max_lengths), "sizes": list(given.sizes)})

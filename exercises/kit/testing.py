@@ -199,12 +199,12 @@ def _says_wrong(error: BaseException | None) -> bool:
 
 def _limit_examples(item: pytest.Item) -> None:
     """Have a Hypothesis test try a few examples, the same each time, and report the first failure as it is."""
-    function = getattr(item, "obj", None)
+    function: Any = getattr(item, "obj", None)
     function = getattr(function, "__func__", function)
     settings = getattr(function, "_hypothesis_internal_use_settings", None)
     if not isinstance(settings, hypothesis.settings):
         return
-    function._hypothesis_internal_use_settings = hypothesis.settings(  # type: ignore[union-attr]
+    function._hypothesis_internal_use_settings = hypothesis.settings(
         settings,
         max_examples=min(settings.max_examples, MOST_EXAMPLES),
         derandomize=True,
