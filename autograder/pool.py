@@ -124,7 +124,7 @@ class _Pool:
 
     def _start(self) -> Connection:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_grade_what_comes, args=(theirs, self._options), daemon=True)
+        process = self._context.Process(target=grade_what_comes, args=(theirs, self._options), daemon=True)
         process.start()
         theirs.close()
         self._processes[ours] = process
@@ -168,7 +168,7 @@ class _Pool:
             self._emitted += 1
 
 
-def _grade_what_comes(connection: Connection, options: Options) -> None:
+def grade_what_comes(connection: Connection, options: Options) -> None:
     """In a process of the pool: grade until None comes.  Its standard output is the standard error of the command."""
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us

@@ -289,7 +289,7 @@ def pretend(connection, options):
 
 
 def pooled(monkeypatch, *names):
-    monkeypatch.setattr(pool, "_grade_what_comes", pretend)
+    monkeypatch.setattr(pool, "grade_what_comes", pretend)
     submissions = [Submission(name, (Work(EXERCISES[1], ()),)) for name in names]
     reports = []
     pool.grade_in_order(submissions, Options(device="cpu"), 2, reports.append)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
-import os
-import pickle
-import struct
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, cast
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 
-from autograder.grading import Options, Submission, grade_all
-from autograder.pool import not_graded
-from autograder.render import jsonlines
+from autograder.grading import Options, Submission
+from autograder.pool import grade_what_comes, not_graded
 from autograder.report import Report
 from autograder.submission import UsageError
 
-_LENGTH = struct.Struct("!I")
 #: A submission whose Dask worker is lost goes to another one, so many times.
 RETRIES = 3
 
@@ -43,7 +38,7 @@ def grade_on(address: str, submissions: Sequence[Submission], options: Options, 
         ]
         for index, future in enumerate(futures):
             try:
-                report = jsonlines.read(future.result())
+                report = future.result()
             except Exception as error:  # of the cluster, not of the submission
                 report = not_graded(submissions[index], options, f"the cluster could not grade it: {error}")
             emit(report)
@@ -51,27 +46,33 @@ def grade_on(address: str, submissions: Sequence[Submission], options: Options, 
 
 
 class _Grader:
-    """A process that grades one submission after the other, started by the Dask worker that this is."""
+    """A process that grades one submission after the other, started by the Dask worker that this is.
+
+    A process of the pool, but for how it starts: Dask workers may have no children of `multiprocessing`.
+    """
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self._turn = threading.Lock()
+        ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "autograder.batch.cluster"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "autograder.batch.cluster", str(theirs.fileno())], pass_fds=[theirs.fileno()]
         )
-        self._stdin, self._stdout = (cast(BinaryIO, stream) for stream in (self._process.stdin, self._process.stdout))
-        _send(self._stdin, pickle.dumps(options))
+        theirs.close()
+        self._connection = Connection(ours.detach())
+        self._connection.send(options)
 
-    def grade(self, submission: Submission) -> str:
-        """Its Report as a line of JSON.  Raises EOFError if the process is gone."""
+    def grade(self, submission: Submission) -> Report:
+        """Its Report.  Raises EOFError or OSError if the process is gone, RuntimeError if it could not grade."""
         with self._turn:
-            try:
-                _send(self._stdin, pickle.dumps(submission))
-            except BrokenPipeError:
-                raise EOFError("the grading process is gone") from None
-            return _receive(self._stdout).decode()
+            self._connection.send(submission)
+            answer = self._connection.recv()
+        if not isinstance(answer, Report):
+            raise RuntimeError(answer)
+        return answer
 
     def close(self) -> None:
+        self._connection.close()
         self._process.kill()
         self._process.wait()
 
@@ -80,8 +81,8 @@ _grader: _Grader | None = None
 _starting = threading.Lock()
 
 
-def _grade_there(submission: Submission, options: Options) -> str:
-    """Runs in a Dask worker.  A grading process that is gone is replaced, and its submission graded again."""
+def _grade_there(submission: Submission, options: Options) -> Report:
+    """Runs in a Dask worker.  A grading process that fails is replaced, and Dask has its submission graded again."""
     global _grader
     with _starting:
         if _grader is None or _grader.options != options:
@@ -92,45 +93,15 @@ def _grade_there(submission: Submission, options: Options) -> str:
         grader = _grader
     try:
         return grader.grade(submission)
-    except EOFError:
+    except (EOFError, OSError, RuntimeError):
         with _starting:
             if _grader is grader:
+                atexit.unregister(grader.close)
                 grader.close()
                 _grader = None
         raise
 
 
-def _send(stream: BinaryIO, data: bytes) -> None:
-    stream.write(_LENGTH.pack(len(data)) + data)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO) -> bytes:
-    header = stream.read(_LENGTH.size)
-    if len(header) < _LENGTH.size:
-        raise EOFError("the grading process is gone")
-    data = stream.read(_LENGTH.unpack(header)[0])
-    if len(data) < _LENGTH.unpack(header)[0]:
-        raise EOFError("the grading process is gone")
-    return data
-
-
-def _serve() -> None:
-    """The grading process: submissions come in, reports go out.  It ends when the Dask worker does.
-
-    What comes is pickled, as everything is that Dask hands on: whoever may speak to a cluster may run code on it.
-    """
-    incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    options = pickle.loads(_receive(incoming))
-
-    def submissions() -> Iterator[Submission]:
-        with contextlib.suppress(EOFError):
-            while True:
-                yield pickle.loads(_receive(incoming))
-
-    grade_all(submissions(), options, lambda report: _send(outgoing, jsonlines.stored(report).encode()))
-
-
 if __name__ == "__main__":
-    _serve()
+    connection = Connection(int(sys.argv[1]))
+    grade_what_comes(connection, connection.recv())
