@@ -143,7 +143,8 @@ def _run(
     on_report: Callable[[Report], None],
 ) -> None:
     plugin = _Checks(submissions, options, device, opener, sandbox, on_report)
-    arguments = [str(HIDDEN), "--rootdir", str(HIDDEN), "-c", os.devnull, "--assert=plain", "--import-mode=importlib"]
+    arguments = [str(file) for file in sorted(HIDDEN.iterdir()) if _TEST_MODULE.match(file.name)]
+    arguments += ["--rootdir", str(HIDDEN), "-c", os.devnull, "--assert=plain", "--import-mode=importlib"]
     arguments += ["-s", "--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"]
     arguments += ["-p", "no:faulthandler", "-p", "no:warnings", "-p", "no:logging", "-p", "no:unraisableexception"]
     arguments += ["-p", "no:threadexception", "-p", "no:junitxml", "-p", "no:doctest", "-p", "no:pastebin"]
@@ -391,5 +392,8 @@ def judge(error: BaseException, student: Student, called: bool, default: str | N
         return Ending("failed", message, "off-limits" if raised.type_name == "OffLimitsError" else default)
     if isinstance(error, GraderFault | OSError) or not called:
         return Ending("grader_error", f"The grader failed, not the submission: {type(error).__name__}: {error}")
-    returned = show(student.last.returned)
+    try:
+        returned = show(student.last.returned)
+    except Exception:  # whatever can be made of plain data
+        returned = f"a {type(student.last.returned).__name__}"
     return Ending("failed", f"{student.last.text}\nreturned {returned}\nwhich could not be checked.", default)

@@ -166,8 +166,6 @@ def add_lora(
     for name, layer in layers.items():
         parent, _, last = name.rpartition(".")
         setattr(model.encoder.get_submodule(parent), last, layer)
-        layer.A.requires_grad_(True)
-        layer.B.requires_grad_(True)
     model.classifier.requires_grad_(True)
     ### END SOLUTION
 

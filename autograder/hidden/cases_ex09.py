@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -176,6 +177,28 @@ class Layer:
         return oracle.lora_output(x, self.weight, self.bias, first, second, self.scale if scale is None else scale)
 
 
+def usual_faults(layer: Layer, x: Tensor) -> list[tuple[str, Any]]:
+    """(misconception, what layer(x) is then) of the faults that show in the output of any layer with A and B set."""
+    expected = layer.expected(x)
+    update = expected - layer.expected(x, 0.0)
+    found = [
+        ("lora-scale-missing", layer.expected(x, 1.0)),
+        ("lora-scale-inverted", layer.expected(x, layer.rank / layer.alpha)),
+        ("lora-scale-without-rank", layer.expected(x, layer.alpha)),
+        ("lora-scale-root", layer.expected(x, layer.alpha / math.sqrt(layer.rank))),
+        ("lora-update-missing", layer.expected(x, 0.0)),
+        ("lora-update-only", update),
+    ]
+    if layer.bias is not None:
+        found += [
+            ("lora-update-only", update + layer.bias),
+            ("lora-bias-left-out", expected - layer.bias),
+            ("lora-bias-twice", expected + layer.bias),
+            ("lora-bias-twice", expected + layer.scale * layer.bias),
+        ]
+    return [(name, value) for name, value in found if expect.mismatch(value, expected) is not None]
+
+
 def make_layer(
     student: Student,
     number: int,
@@ -295,14 +318,11 @@ def with_lora(
     return model
 
 
-def refused(model: Model, before: list[Parameter], what: str) -> None:
-    """Fail if a call that raised has replaced a layer."""
-    names = [p.name for p in model.described()]
-    if names != [p.name for p in before]:
-        new = [name for name in names if name not in {p.name for p in before}]
-        expect.wrong(
-            f"{what}\nraised, but had replaced layers before: there are new parameters {show(new)}.", "lora-half-done"
-        )
+def refused(model: Model, before: Handle, what: str) -> None:
+    """Fail if a call that raised has replaced a layer.  before: the modules as `modules_of` kept them."""
+    names = model.student.fixtures.replaced(model.handle, before)
+    if names:
+        expect.wrong(f"{what}\nraised, but had replaced layers before: {show(names)}.", "lora-half-done")
 
 
 def put_layers(student: Student, model: Model, names: Sequence[str], rank: int, alpha: float) -> dict[str, Layer]:

@@ -159,6 +159,7 @@ def refuses(
     values: Iterable[float] = (),
     because: str,
     misconception: str | None = None,
+    own: bool = True,
     **kwargs: Any,
 ) -> None:
     """Fail unless the call raises the contract's ValueError.
@@ -166,6 +167,7 @@ def refuses(
     names: the offending parameters, of which the message must name one (underscores, spaces and case are forgiven).
     values: the offending ids or numbers, of which the message must show one; empty where the contract asks for none.
     because: what is wrong with the input, in words, for the message: "the label 11 is outside [0, 11)".
+    own: whether a `raise` of the student's must have raised it; False where it is another function's to refuse.
 
     A check that refuses must also make the valid call next to it, so that a function that always raises earns nothing.
     """
@@ -192,7 +194,7 @@ def refuses(
         )
     call = function.last.text  # type: ignore[attr-defined]
     names, values = tuple(names), tuple(values)
-    if not raised.explicit:
+    if own and not raised.explicit:
         wrong(
             f"{call}\nraised {raised.text}\nThis ValueError comes from a library or the interpreter, not from a "
             f"`raise` of yours. Check the argument yourself and say what is wrong: {because}.",

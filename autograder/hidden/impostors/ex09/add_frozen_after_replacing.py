@@ -1,7 +1,7 @@
 # fault: A and B are frozen with the encoder.
 # function: add_lora
-# check: test_add_lora_replaces_the_targets
-# misconception: lora-wrong-targets
+# check: test_add_lora_what_learns
+# misconception: lora-what-learns
 """LoRA, and a comparison of three ways to transfer an encoder."""
 
 import math

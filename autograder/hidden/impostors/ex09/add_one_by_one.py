@@ -71,13 +71,11 @@ def add_lora(model, rank, alpha, targets, generator=None):
     for target in targets:
         if target not in [last_part(name) for name in places]:
             raise ValueError(f"targets: no linear layer is called {target}")
-    new = {}
-    for name in places:
-        new[name] = LoRALinear(encoder.get_submodule(name), rank, alpha, generator)
-        setattr(parent_of(encoder, name), last_part(name), new[name])
     for parameter in encoder.parameters():
         parameter.requires_grad = False
-    for name, layer in new.items():
+    new = {}
+    for name in places:
+        layer = LoRALinear(encoder.get_submodule(name), rank, alpha, generator)
         setattr(parent_of(encoder, name), last_part(name), layer)
     for parameter in model.classifier.parameters():
         parameter.requires_grad = True

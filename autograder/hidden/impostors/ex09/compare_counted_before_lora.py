@@ -166,8 +166,10 @@ def one_record(method, seed, train, validation, splits, make_model, config):
     """One record: choose on the validation split, then test once."""
     tried = []
     for learning_rate in config.settings[method]:
-        model = prepared(make_model(seed), method, seed, config)
-        counted = parameter_counts(model)
+        model = make_model(seed)
+        total = parameter_counts(model)[1]
+        prepared(model, method, seed, config)
+        counted = parameter_counts(model)[0], total
         meter = trained(model, train, learning_rate, seed, config)
         score = accuracy_of(classes(model, validation, config), labels_of(validation))
         tried.append((score, learning_rate, model, meter, counted))
@@ -185,7 +187,7 @@ def one_record(method, seed, train, validation, splits, make_model, config):
         predict_seconds=testing.seconds,
         peak_memory_bytes=training.peak_memory_bytes,
         trainable_parameters=counted[0],
-        total_parameters=parameter_counts(make_model(seed))[1],
+        total_parameters=counted[1],
         encoder_forward_calls=training.forward_calls + testing.forward_calls,
         encoder_backward_calls=training.backward_calls,
         updates=config.updates,

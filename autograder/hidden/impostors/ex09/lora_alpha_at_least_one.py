@@ -1,7 +1,7 @@
-# fault: An alpha below 1 scales by nothing: it is cut to an integer.
+# fault: An alpha below 1 is taken for 1.
 # function: LoRALinear
 # check: test_lora_formula
-# misconception: lora-update-missing
+# misconception: lora-scale-missing
 """LoRA, and a comparison of three ways to transfer an encoder."""
 
 import math
@@ -40,7 +40,7 @@ class LoRALinear(nn.Module):
 
     @property
     def scale(self):
-        return (self.alpha if self.alpha >= 1 else int(self.alpha)) / self.rank
+        return max(self.alpha, 1) / self.rank
 
     def forward(self, x):
         base = self.linear(x)

@@ -1,7 +1,7 @@
 # fault: A rank below 1 is not looked at.
 # function: LoRALinear
 # check: test_lora_rank_below_one_is_refused
-# misconception: incidental-error
+# misconception: bad-input-accepted
 """LoRA, and a comparison of three ways to transfer an encoder."""
 
 import math

@@ -35,7 +35,7 @@ class LoRALinear(nn.Module):
         on = linear.weight.device if generator is None else generator.device
         drawn = torch.rand((rank, inputs), generator=generator, device=on)
         start = (2 * drawn - 1) / math.sqrt(inputs)
-        start = start[:1].expand_as(start)
+        start = start[:1].repeat(rank, 1)
         self.lora_a = nn.Parameter(start.to(linear.weight.device, linear.weight.dtype))
         self.lora_b = nn.Parameter(torch.zeros_like(linear.weight[:, :1]).repeat(1, rank))
 

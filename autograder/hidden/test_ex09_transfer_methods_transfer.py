@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from autograder.hidden import expect, journal, protocol
+from autograder.hidden.cases_ex09 import allowed, forgiving
 from autograder.hidden.journal import Comparison, by_learning, make_texts
 from autograder.hidden.run_records import predictions
 from autograder.hidden.runs_ex09 import COLD, LEARNING, METHODS, STILL, LoRARun, Runs, Transfer, configuration, judged
@@ -259,7 +260,23 @@ def test_unequal_numbers_of_settings_are_refused(student: Student, device: torch
     splits = student.fixtures.served_splits(student.lend(notes.read), 24, 12, 15)
     settings = Runs(student, device, right=False).model_settings
     make_model = student.fixtures.watched_models(student.lend(notes.told), **settings)
+    one = configuration((1,), (STILL,), updates=1)
+
+    def one_setting_each() -> None:
+        returned = allowed(student.compare_transfer, splits, make_model, one)
+        count = len(returned) if isinstance(returned, list | tuple) else 0
+        if count != len(METHODS):
+            expect.wrong(
+                f"{student.compare_transfer.last.text}\nreturned {count} records where each method has one setting\n"
+                f"expected {len(METHODS)}",
+                "runs-missing",
+            )
+
+    forgiving(student, one_setting_each, "LoRALinear", "add_lora", "merge_lora")
     right = configuration((1,), (STILL, None), updates=1)
+    names, because = ("settings", "config"), "no method has settings"
+    nothing = replace(right, settings={})
+    expect.refuses(student.compare_transfer, splits, make_model, nothing, names=names, because=because)
     for method in METHODS:
         for unequal, because in (
             ({**right.settings, method: (STILL,)}, f"{method} has 1 setting and the others have 2"),
@@ -270,6 +287,6 @@ def test_unequal_numbers_of_settings_are_refused(student: Student, device: torch
                 splits,
                 make_model,
                 replace(right, settings=unequal),
-                names=("settings", "config"),
+                names=names,
                 because=because,
             )
