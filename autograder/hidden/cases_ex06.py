@@ -186,8 +186,15 @@ def runs(student: Student, *cases: Case, ours: bool) -> list[Run]:
 
 
 def judged(student: Student, case: Case, look: Look, raising: str = "fine-tuning-fails") -> None:
-    """Look at the run of a case."""
-    forgiving(student, lambda ours: look(*runs(student, case, ours=ours)), raising)
+    """Look at the run of a case, in which something must have been learned: of a run that never was, anything holds."""
+
+    def check(ours: bool) -> None:
+        (run,) = runs(student, case, ours=ours)
+        if case.script is not None and case.config.mode == "full" and not run.learned():
+            expect.wrong(f"{run.text}\nlearned from no training text: no gradient came back from any.")
+        look(run)
+
+    forgiving(student, check, raising)
 
 
 # -- Scripted cases ----------------------------------------------------------------------------------------------------

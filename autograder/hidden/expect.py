@@ -123,6 +123,8 @@ def _array(value: torch.Tensor) -> np.ndarray:
 
 def _values(got: Any, expected: Any, exact: bool, tolerance: float) -> str | None:
     got, expected = np.asarray(got), np.asarray(expected)
+    if got.dtype.kind == "c":
+        return "The result holds complex numbers."
     if exact:
         bad = got != expected
     else:

@@ -126,6 +126,12 @@ def check_test_readings(c: Comparison, records: Records, place: Place) -> None:
                     )
 
 
+def check_ran(c: Comparison) -> None:
+    """For checks of how models were run: where none ever was, anything would hold."""
+    if not any(event.kind == "forward" for event in c.events):
+        expect.wrong(f"{c.text}\nran the encoder of no model that make_model gave.")
+
+
 # -- Training runs -----------------------------------------------------------------------------------------------------
 def check_fresh_models(c: Comparison, records: Records, place: Place) -> None:
     """make_model is called with the record's seed for every training run, and no model is trained twice."""
@@ -341,6 +347,7 @@ def check_costs(c: Comparison, records: Records, place: Place) -> None:
 
 def check_warm_up(c: Comparison, records: Records, place: Place, cold_seconds: float) -> None:
     """For a comparison whose first encoder call was made to take cold_seconds: no record holds that time."""
+    check_ran(c)
     cold = [run for run in c.runs if any(event.kind == "cold" for event in run.events)]
     for of, chosen in recognised(c, records, place).items():
         slow = max(records[of].train_seconds, records[of].predict_seconds)
@@ -391,6 +398,7 @@ def check_batches(c: Comparison, full_length: bool = True) -> None:
 
     full_length: False where texts are truncated.
     """
+    check_ran(c)
     for event in (event for run in c.runs for event in run.events if event.kind == "forward"):
         for line, row in enumerate(event.rows):
             if row is None or event.input_ids is None:

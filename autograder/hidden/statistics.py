@@ -106,15 +106,18 @@ def certain(value: int) -> Count:
     return Count(value, np.ones(1))
 
 
+@cache
 def binomial(n: int, p: float) -> Count:
     return Count(0, stats.binom.pmf(np.arange(n + 1), n, p))
 
 
+@cache
 def binomial_bounds(n: int, p: float, alpha: float = ALPHA) -> tuple[int, int]:
     """Bounds of Binomial(n, p), as `Count.bounds`."""
     return int(stats.binom.ppf(alpha / 2, n, p)), int(stats.binom.isf(alpha / 2, n, p))
 
 
+@cache
 def binomial_outside(n: int, p: float, bounds: tuple[int, int]) -> float:
     """Probability that Binomial(n, p) lies outside the bounds."""
     return float(stats.binom.cdf(bounds[0] - 1, n, p) + stats.binom.sf(bounds[1], n, p))
@@ -169,6 +172,7 @@ def both_of_pairs(pairs: int, drawn: int) -> Count:
     return Count(low, np.array([way / whole for way in ways]))
 
 
+@cache
 def near(n: int, p: float, width: float = 1.0) -> float:
     """Probability that Binomial(n, p) lies within width of its mean."""
     low, high = math.ceil(n * p - width - 1e-9), math.floor(n * p + width + 1e-9)
@@ -180,6 +184,7 @@ def is_near(count: float, n: int, p: float, width: float = 1.0) -> bool:
     return abs(count - n * p) <= width + 1e-9
 
 
+@cache
 def equal_counts(n: int, p: float) -> float:
     """Probability that two independent Binomial(n, p) are equal."""
     return float((binomial(n, p).pmf ** 2).sum())

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given
+from hypothesis import example
 from hypothesis import strategies as st
 
 from autograder.hidden import expect
 from autograder.hidden.oracles import ex02 as oracle
+from autograder.hidden.properties import given
 from autograder.hidden.strategies import normal, seeds, sizes
 from autograder.wire.errors import Raised, RemoteError
 from autograder.wire.proxy import Function, Student

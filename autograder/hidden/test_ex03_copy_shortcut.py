@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from autograder.hidden import expect
 from autograder.hidden.oracles import ex03 as oracle
+from autograder.hidden.properties import given
 from autograder.hidden.strategies import integers, seeds
 from autograder.wire.errors import RemoteError
 from autograder.wire.proxy import Function, Student

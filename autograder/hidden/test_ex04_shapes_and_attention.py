@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.hidden import expect
 from autograder.hidden.oracles import ex04 as oracle
+from autograder.hidden.properties import given
 from autograder.hidden.strategies import normal, seeds, sizes
 from autograder.wire.errors import RemoteError
 from autograder.wire.proxy import Student

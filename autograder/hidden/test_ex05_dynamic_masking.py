@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, settings
 from hypothesis import strategies as st
 
 from autograder.hidden import expect
@@ -34,6 +34,7 @@ from autograder.hidden.cases_ex05 import (
     source,
     sparse_case,
 )
+from autograder.hidden.properties import given
 from autograder.hidden.samples_ex05 import sample
 from autograder.hidden.strategies import generator, seeds, sizes
 from autograder.wire.proxy import Student

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, settings
 from hypothesis import strategies as st
 
 from autograder.hidden import cases_ex05 as cases
@@ -22,6 +22,7 @@ from autograder.hidden import expect
 from autograder.hidden import statistics as chance
 from autograder.hidden.cases_ex05 import CPU, allowed, first, must_be, some_target, source
 from autograder.hidden.oracles import ex05 as oracle
+from autograder.hidden.properties import given
 from autograder.hidden.samples_ex05 import CHANGED, FATES, outside, spell
 from autograder.hidden.strategies import seeds
 from autograder.syllabus import EXERCISES

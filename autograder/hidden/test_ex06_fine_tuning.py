@@ -71,9 +71,11 @@ def test_only_requires_grad_changes(student: Student, seed: int) -> None:
     """The weights and the model's training mode stay as they are."""
     model = student.fixtures.classifier(seed=seed)
     before = student.fixtures.state(model)
+    learned = []
     for mode, train in (("full", True), ("frozen", False), ("full", False), ("frozen", True)):
         student.fixtures.training_mode(model, train)
         student.set_trainable(model, mode)
+        learned.append(learning(student, model))
         after = student.fixtures.state(model)
         moved = [name for name in before if name not in after or not after[name].equal(before[name])]
         if moved or len(before) != len(after):
@@ -82,6 +84,8 @@ def test_only_requires_grad_changes(student: Student, seed: int) -> None:
             expect.wrong(f"{student.last.text}\nswitched between training and evaluation mode.", "model-altered")
     if not any(learning(student, model).values()):
         expect.wrong(f"After {student.last.text}\nnothing requires a gradient.", "head-frozen-too")
+    if all(names == learned[0] for names in learned):
+        expect.wrong(f"{student.last.text}\nchanged nothing at all: no requires_grad either.", "encoder-not-frozen")
 
 
 @pytest.mark.worth("set_trainable", 0.35, misconception="bad-input-accepted")

@@ -6,12 +6,13 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from autograder.hidden import expect
 from autograder.hidden.cases_ex09 import Layer, described, make_layer, usual_faults
 from autograder.hidden.oracles import ex09 as oracle
+from autograder.hidden.properties import given
 from autograder.hidden.strategies import generator, normal, seeds, sizes
 from autograder.sandbox.fixtures.ex09 import linear_layer
 from autograder.wire.errors import RemoteError

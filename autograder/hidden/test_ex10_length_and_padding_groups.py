@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, settings
 from hypothesis import strategies as st
 
 from autograder.hidden import expect
 from autograder.hidden.cases_ex10 import allowed
 from autograder.hidden.oracles import ex10 as oracle
+from autograder.hidden.properties import given
 from autograder.hidden.strategies import seeds
 from autograder.wire.proxy import Student
 from autograder.wire.show import show

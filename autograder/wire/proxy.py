@@ -11,6 +11,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+import msgpack
 import numpy as np
 import torch
 
@@ -349,6 +350,9 @@ def frozen(value: Any) -> Any:
         return raw_bytes(value).tobytes()
     if isinstance(value, np.ndarray):
         return value.tobytes()
+    if type(value) is list or type(value) is dict:
+        with contextlib.suppress(TypeError, ValueError, OverflowError):  # tuples, tensors, huge numbers in it
+            return msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
     if isinstance(value, list | tuple):
         return [type(value).__name__, *map(frozen, value)]
     if isinstance(value, dict):

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 
 import torch
 
+from autograder.hidden.oracles import remembered
 
+
+@remembered
 def mean_nll(probabilities: Sequence[float]) -> float:
     return math.fsum(-math.log(p) for p in probabilities) / len(probabilities)
 
@@ -18,12 +21,14 @@ def log_softmax_row(row: Sequence[float]) -> list[float]:
     return [z - largest - log_sum for z in row]
 
 
+@remembered
 def log_softmax(logits: torch.Tensor) -> torch.Tensor:
     """Over the last axis, in the dtype and on the device of logits."""
     rows = logits.detach().cpu().double().reshape(-1, logits.shape[-1]).tolist()
     return _like(logits, [log_softmax_row(row) for row in rows])
 
 
+@remembered
 def log_softmax_gradient(logits: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Gradient of sum(log_softmax(logits) · weights): w_j - softmax_j · Σ w, row by row."""
     rows = logits.detach().cpu().double().reshape(-1, logits.shape[-1]).tolist()
@@ -47,12 +52,14 @@ def sequence_losses(logits: torch.Tensor, labels: torch.Tensor, ignore_index: in
     ]
 
 
+@remembered
 def mlm_loss(logits: torch.Tensor, labels: torch.Tensor, ignore_index: int = -100) -> torch.Tensor:
     """A scalar: in float32 for float16 and bfloat16 logits, else in the dtype of logits."""
     losses = [loss for sequence in sequence_losses(logits, labels, ignore_index) for loss in sequence]
     return scalar(math.fsum(losses) / len(losses), logits)
 
 
+@remembered
 def mlm_gradient(
     logits: torch.Tensor, labels: torch.Tensor, ignore_index: int = -100, factor: float = 1.0
 ) -> torch.Tensor:

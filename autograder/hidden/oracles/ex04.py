@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from autograder.hidden.oracles import remembered
+
 
 def bert_shapes(
     batch_size: int,
@@ -32,6 +34,7 @@ def bert_shapes(
     }
 
 
+@remembered
 def attention_scores(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     """Dot products of every query with every key, over the square root of their length."""
     width = query.shape[-1]
@@ -45,6 +48,7 @@ def attention_scores(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     return torch.tensor(result, dtype=torch.float64).reshape(shape).to(query.dtype).to(query.device)
 
 
+@remembered
 def attention_gradients(
     query: torch.Tensor, key: torch.Tensor, weights: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -79,11 +83,13 @@ def masked_softmax_row(row: Sequence[float], attended: Sequence[bool]) -> list[f
     return [math.exp(z - largest) / total if see else 0.0 for z, see in zip(row, attended, strict=True)]
 
 
+@remembered
 def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """In the dtype and on the device of the scores."""
     return _like(scores, [masked_softmax_row(row, see) for row, see in zip(*_rows(scores, mask), strict=True)])
 
 
+@remembered
 def masked_softmax_gradient(scores: torch.Tensor, mask: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """Gradient of sum(masked_softmax · weights): p_j (w_j - Σ_k p_k w_k), row by row."""
     factors = weights.detach().cpu().double().reshape(-1, scores.shape[-1]).tolist()
