@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from autograder import __version__
-from autograder.commands import batch, bundle, ci, grade, others, render, student
+from autograder.commands import batch, bundle, ci, grade, gradebook, others, regrade, render, report, student
 from autograder.commands.console import run
 
 
@@ -27,7 +27,7 @@ def _parser(for_authors: bool) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"autograder {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    for module in (grade, batch, render, student, bundle, ci, others):
+    for module in (grade, batch, render, gradebook, regrade, report, student, bundle, ci, others):
         module.add(commands)
     if for_authors:
         from autograder.authors.commands import add

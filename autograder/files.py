@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+#: What `write_atomically` calls a file that is not whole yet.
+UNFINISHED = re.compile(r"\..+\.\d+\.tmp")
+
+
+class CannotWrite(OSError):
+    """A file that is to hold results cannot be written; the message says which, and why."""
+
+    def __str__(self) -> str:
+        return f"{self.filename}: cannot be written ({self.strerror})"
+
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that, whatever happens, it is there as a whole or not at all (rename(2), fsync(2))."""
+    """Write a file so that, whatever happens, it is there as a whole or not at all (rename(2), fsync(2)).
+
+    Raises CannotWrite.
+    """
+    try:
+        _write_atomically(path, text)
+    except OSError as error:
+        raise CannotWrite(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+
+
+def _write_atomically(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8") as file:

@@ -18,6 +18,7 @@ class Limits:
     function_cpu: float = 20.0
     function_wall: float = 50.0
     exercise_cpu: float = 150.0
+    exercise_wall: float = 600.0
 
     def times(self, factor: float) -> Limits:
         """The limits of an exercise that takes `factor` times as long as others: one that trains models."""

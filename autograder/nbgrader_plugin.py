@@ -53,5 +53,6 @@ def configure(config: Any, lang: Lang) -> None:
     config.GenerateFeedback.exporter_class = f"{here}.reading.FeedbackExporter"
     config.FeedbackExporter.template_name = "course_feedback"
     config.FeedbackExporter.extra_template_basedirs = [str(TEMPLATES)]
+    config.HTMLExporter.extra_template_basedirs.prepend([str(TEMPLATES)])  # formgrader's: it is to work offline
     config.ExportApp.plugin_class = f"{here}.gradebook.GradebookCsv"
     config.Validator.validate_all = True  # the cells of visible checks carry no points, but say whether work is done

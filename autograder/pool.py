@@ -1,11 +1,13 @@
-"""Grading many submissions in one process or several; the reports come in the order of the submissions."""
+"""Grading many submissions in one process or several: each report as soon as it is there, or in order."""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import os
+import select
 import signal
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
@@ -15,10 +17,11 @@ from autograder import __version__
 from autograder.grading import Options, Submission, grade_all
 from autograder.report import Check, ExerciseReport, FunctionReport, Report
 
-#: So many grading processes may die one after the other, before it is clear that none will live here.
-DEATHS_IN_A_ROW = 8
+#: The grader may fail so many times, one after the other, before it is clear that nothing can be graded here.
+FAULTS_IN_A_ROW = 8
 
-Emit = Callable[[Report], None]
+#: Told of each Report, and which of the submissions it is of.
+Emit = Callable[[int, Report], None]
 
 
 def cores() -> int:
@@ -26,30 +29,32 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def grade_in_order(submissions: Sequence[Submission], options: Options, jobs: int, emit: Emit) -> None:
-    """Grade all submissions, `jobs` at a time, and emit one Report for each, in order.
+def grade_in_order(
+    submissions: Sequence[Submission], options: Options, jobs: int, emit: Callable[[Report], None]
+) -> None:
+    """Grade all submissions, `jobs` at a time, and emit one Report for each, in order."""
+    graded: dict[int, Report] = {}
+    emitted = 0
 
-    What the grader itself could not grade is emitted too, with the verdict grader_error.
+    def file(index: int, report: Report) -> None:
+        nonlocal emitted
+        graded[index] = report
+        while emitted in graded:
+            emit(graded.pop(emitted))
+            emitted += 1
+
+    grade_as_they_finish(submissions, options, jobs, file)
+
+
+def grade_as_they_finish(submissions: Sequence[Submission], options: Options, jobs: int, emit: Emit) -> None:
+    """Grade all submissions, `jobs` at a time, and emit one Report for each as soon as it is there.
+
+    What the grader itself fails on is tried once more, with all that is started afresh; then it is emitted too, with
+    the verdict grader_error.
     """
-    if min(jobs, len(submissions)) > 1:
-        _Pool(submissions, options, emit).run(min(jobs, len(submissions)))
-        return
-    done = 0
-
-    def count(report: Report) -> None:
-        nonlocal done
-        done += 1
-        emit(report)
-
-    try:
-        grade_all(submissions, options, count)
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        if done == len(submissions):
-            raise
-        for submission in submissions[done:]:
-            emit(not_graded(submission, options, _fault(error)))
+    at_a_time = min(jobs, len(submissions))
+    engine = _Pool(submissions, options, emit) if at_a_time > 1 else _Here(submissions, options, emit)
+    engine.run(at_a_time)
 
 
 def not_graded(submission: Submission, options: Options, why: str) -> Report:
@@ -83,47 +88,111 @@ def _fault(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-class _Pool:
-    """Processes that are handed one submission at a time.
-
-    The submission of a process that dies goes to a new process; if that dies too, it is the grader's fault.
-    """
+class _Engine:
+    """What is left to grade, and what was tried before."""
 
     def __init__(self, submissions: Sequence[Submission], options: Options, emit: Emit) -> None:
         self._submissions = submissions
         self._options = options
         self._emit = emit
         self._waiting = iter(range(len(submissions)))
-        self._graded: dict[int, Report] = {}
-        self._emitted = 0
+        self._tried: set[int] = set()
+        self._faults = 0
+
+    def _done(self, index: int, report: Report) -> None:
+        self._faults = 0
+        self._emit(index, report)
+
+    def _failed(self, index: int, why: str) -> int | None:
+        """Note that the grader failed on a submission: it, if it is to be tried again; else its report is emitted."""
+        self._faults += 1
+        again = index not in self._tried and self._faults <= FAULTS_IN_A_ROW
+        self._tried.add(index)
+        if again:
+            return index
+        self._emit(index, not_graded(self._submissions[index], self._options, why))
+        return None
+
+    def _give_up(self, why: str) -> None:
+        for index in self._waiting:
+            self._emit(index, not_graded(self._submissions[index], self._options, why))
+
+
+class _Here(_Engine):
+    """One submission after the other, in this process."""
+
+    def run(self, jobs: int) -> None:
+        first: int | None = None
+        at: int | None = None
+        why = ""
+
+        def incoming() -> Iterator[Submission]:
+            nonlocal at
+            at = first if first is not None else next(self._waiting, None)
+            while at is not None:
+                yield self._submissions[at]
+                at = next(self._waiting, None)
+
+        def done(report: Report) -> None:
+            assert at is not None
+            try:
+                self._done(at, report)
+            except Exception as error:
+                raise _NotTaken(error) from error
+
+        while self._faults <= FAULTS_IN_A_ROW:
+            try:
+                return grade_all(incoming(), self._options, done)
+            except _NotTaken as refusal:
+                raise refusal.error from None
+            except Exception as error:
+                if at is None:  # all is graded: the fault is of tidying up
+                    raise
+                why = _fault(error)
+                first = self._failed(at, why)
+        self._give_up(why)
+
+
+class _NotTaken(Exception):
+    """Whoever wanted the reports could not take one: no fault of grading."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class _Pool(_Engine):
+    """Processes that are handed one submission at a time.
+
+    The submission of a process that fails goes to a new process; if that fails too, it is the grader's fault.
+    """
+
+    def __init__(self, submissions: Sequence[Submission], options: Options, emit: Emit) -> None:
+        super().__init__(submissions, options, emit)
         self._in_hand: dict[Connection, int] = {}
         self._processes: dict[Connection, SpawnProcess] = {}
         self._context = multiprocessing.get_context("spawn")
-        self._again: set[int] = set()
-        self._deaths = 0
 
     def run(self, jobs: int) -> None:
+        why = ""
         try:
             for _ in range(jobs):
                 self._hand_out(self._start())
-            why = ""
             while self._in_hand:
                 for connection in wait(list(self._in_hand)):
                     assert isinstance(connection, Connection)
                     why = self._take(connection) or why
-            for index in self._waiting:
-                self._file(index, not_graded(self._submissions[index], self._options, why))
+            self._give_up(why)
         finally:
-            for connection, process in self._processes.items():
-                connection.close()
-                process.terminate()
+            for connection in self._processes:
+                connection.close()  # which ends its process, whatever that is at
             for process in self._processes.values():
-                process.join(15)
-                if process.is_alive():
-                    process.kill()
+                _bury(process)
 
     def _start(self) -> Connection:
         ours, theirs = self._context.Pipe()
+        # spawn has Python look for its modules in the current folder first, where submissions may lie
+        os.environ["PYTHONSAFEPATH"] = "1"
         process = self._context.Process(target=grade_what_comes, args=(theirs, self._options), daemon=True)
         process.start()
         theirs.close()
@@ -138,34 +207,34 @@ class _Pool:
             connection.send(None if index is None else self._submissions[index])
 
     def _take(self, connection: Connection) -> str:
-        """File what a process says of the submission it had; the reason, if it could not grade it."""
+        """Take what a process says of the submission it had; the reason, if it could not grade it."""
         index = self._in_hand.pop(connection)
         try:
             answer = connection.recv()
         except (EOFError, OSError):
-            process = self._processes[connection]
-            process.join(10)
-            answer = f"the grading process ended (exit status {process.exitcode})"
-            self._deaths += 1
-            if self._deaths <= DEATHS_IN_A_ROW:
-                again = index not in self._again
-                self._again.add(index)
-                self._hand_out(self._start(), index if again else None)
-                if again:
-                    return ""
+            answer = None
         if isinstance(answer, Report):
-            self._deaths = 0
-            self._file(index, answer)
+            self._done(index, answer)
             self._hand_out(connection)
             return ""
-        self._file(index, not_graded(self._submissions[index], self._options, answer))
-        return str(answer)
+        connection.close()
+        status = _bury(self._processes.pop(connection))
+        why = answer if isinstance(answer, str) else f"the grading process ended (exit status {status})"
+        again = self._failed(index, why)
+        if self._faults <= FAULTS_IN_A_ROW:
+            self._hand_out(self._start(), again)
+        return why
 
-    def _file(self, index: int, report: Report) -> None:
-        self._graded[index] = report
-        while self._emitted in self._graded:
-            self._emit(self._graded.pop(self._emitted))
-            self._emitted += 1
+
+def _bury(process: SpawnProcess) -> int | None:
+    """Wait for a process of the pool to end, and make it if it does not; its exit status."""
+    process.join(15)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    status = process.exitcode
+    process.close()
+    return status
 
 
 def grade_what_comes(connection: Connection, options: Options) -> None:
@@ -173,18 +242,31 @@ def grade_what_comes(connection: Connection, options: Options) -> None:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us
     signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=_end_when_alone, args=(connection,), daemon=True).start()
 
     def incoming() -> Iterator[Submission]:
-        while (submission := connection.recv()) is not None:
-            yield submission
+        with contextlib.suppress(EOFError):
+            while (submission := connection.recv()) is not None:
+                yield submission
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # there is only tidying up left to do
 
     try:
         grade_all(incoming(), options, connection.send)
-    except (EOFError, KeyboardInterrupt, BrokenPipeError):
+    except (EOFError, KeyboardInterrupt, ConnectionError):
         return
     except Exception as error:
-        connection.send(_fault(error))
+        with contextlib.suppress(OSError):
+            connection.send(_fault(error))
+
+
+def _end_when_alone(connection: Connection) -> None:
+    """End this process once nobody reads its reports, also in the middle of a submission (poll(2), POLLHUP)."""
+    poll = select.poll()
+    poll.register(connection.fileno(), 0)
+    poll.poll()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _interrupt(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: the rest is tidying up
     raise KeyboardInterrupt

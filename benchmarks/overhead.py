@@ -1,90 +1,140 @@
-"""What the boundary costs: the hidden checks on the reference solutions, across the wire and in-process, in one run.
+"""What the boundary costs: hidden checks of exercises 1 to 5 across the wire and in-process; stubs and wrong work.
 
-    python benchmarks/overhead.py [--repeats 5] [--exercises 1 2 3 4 5]
-
-Both ways run in turn, so that a change in the machine's load hits both; the ratio is taken pair by pair.
+Both ways run in turn in one process, so that a change in the machine's load hits both; ratios are taken pair by pair.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
 import statistics
-import time
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import torch
-
+from autograder.authors import banks
 from autograder.grading import Options, Submission, Work, grade_all
 from autograder.report import Report
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
+from benchmarks.measuring import ROOT, Laps, Measured, Row, Spent
 
-ROOT = Path(__file__).parents[1]
-
-
-def reference(numbers: list[int], folder: str = "solutions") -> Submission:
-    works = []
-    for number in numbers:
-        name = f"{EXERCISES[number].module}.py"
-        works.append(Work(EXERCISES[number], (Part(name, (ROOT / folder / name).read_text(encoding="utf-8")),)))
-    return Submission(folder, tuple(works))
+#: An impostor of these endings has no fair time: it would be measured by how long the grader waits for it.
+_ENDLESS = ("_exit", "while True", "sleep(")
 
 
-def timed(submissions: list[Submission], in_process: bool) -> tuple[float, list[float], list[float], str]:
-    """Start-up seconds, then wall and grader-CPU seconds of every submission, and the sandbox level."""
-    started = time.perf_counter()
-    wall, cpu, level = [], [], ""
-    marks = [started, time.process_time()]
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured.  wrong: how many wrong submissions of each exercise."""
+
+    exercises: Sequence[int] = (1, 2, 3, 4, 5)
+    pairs: int = 5
+    wrong: int = 4
+
+
+def measure(plan: Plan) -> list[Measured]:
+    """Parts (a) and (b) of the table."""
+    right = [written(number, "solutions") for number in plan.exercises]
+    stubs = [written(number, "exercises") for number in plan.exercises]
+    wrong = [one for number in plan.exercises for one in impostors(number, plan.wrong)]
+    local: list[list[Spent]] = []
+    remote: list[list[Spent]] = []
+    level = ""
+    for pair in range(plan.pairs):
+        for in_process in (True, False) if pair % 2 == 0 else (False, True):
+            if in_process:
+                local.append(timed([*right, *right], in_process=True)[0][len(right) :])
+            else:
+                laps, level = timed([*right, *right, *stubs, *wrong], in_process=False)
+                remote.append(laps[len(right) :])
+    return [
+        _boundary(plan.exercises, local, [laps[: len(right)] for laps in remote], level),
+        _wrong(plan, len(right), remote, [one.name for one in wrong]),
+    ]
+
+
+def written(number: int, folder: str) -> Submission:
+    """The module of one exercise in a folder of the repository, as a submission of its own."""
+    name = f"{EXERCISES[number].module}.py"
+    text = (ROOT / folder / name).read_text(encoding="utf-8")
+    return Submission(f"{folder}/{name}", (Work(EXERCISES[number], (Part(name, text),)),))
+
+
+def impostors(number: int, wanted: int) -> list[Submission]:
+    """So many wrong submissions of one exercise, evenly from the bank in the order of their names."""
+    bank = sorted(banks.impostors({number}), key=lambda one: one.name)
+    usable = [one for one in bank if not any(mark in one.path.read_text(encoding="utf-8") for mark in _ENDLESS)]
+    chosen = usable[:: max(1, len(usable) // wanted)][:wanted]
+    return [banks.submission(one.exercise, one.path, one.name) for one in chosen]
+
+
+def timed(submissions: Sequence[Submission], in_process: bool) -> tuple[list[Spent], str]:
+    """What every submission took, and the walls it ran between.  The first one's time has the start in it."""
+    laps: list[Spent] = []
+    level = ""
+    clock = Laps()
 
     def on_report(report: Report) -> None:
         nonlocal level
-        now, used = time.perf_counter(), time.process_time()
-        wall.append(now - marks[0])
-        cpu.append(used - marks[1])
-        marks[:] = [time.perf_counter(), time.process_time()]
+        laps.append(clock.lap())
         level = report.sandbox
-        assert report.submission != "solutions" or report.points == report.max_points, "the reference lost points"
+        if report.submission.startswith("solutions/") and report.points != report.max_points:
+            raise SystemExit(f"{report.submission} lost points: there is nothing to compare.")
 
-    grade_all(submissions, Options(in_process=in_process), on_report)
-    return wall[0], wall[1:], cpu[1:], level
+    grade_all(submissions, Options(device="cpu", in_process=in_process), on_report)
+    return laps, level
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--exercises", type=int, nargs="*", default=[1, 2, 3, 4, 5])
-    options = parser.parse_args()
-    right, stub = reference(options.exercises), reference(options.exercises, "exercises")
-    ratios, cpu_ratios, local, remote, stubs, starts = [], [], [], [], [], []
-    for _ in range(options.repeats):
-        first_local, wall_local, cpu_local, _ = timed([right, right], in_process=True)
-        first_remote, wall_remote, cpu_remote, level = timed([right, right, stub], in_process=False)
-        local.append(wall_local[0])
-        remote.append(wall_remote[0])
-        stubs.append(wall_remote[1])
-        starts.append((first_remote - wall_remote[0]) - (first_local - wall_local[0]))
-        ratios.append(wall_remote[0] / wall_local[0])
-        cpu_ratios.append(cpu_remote[0] / cpu_local[0])
-    median = statistics.median
-    print(f"exercises {options.exercises}, {options.repeats} pairs, sandbox: {level}")
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
-        f"Python {platform.python_version()}, PyTorch {torch.__version__}\n"
+def _boundary(exercises: Sequence[int], local: list[list[Spent]], remote: list[list[Spent]], level: str) -> Measured:
+    pairs = list(zip(local, remote, strict=True))
+    rows = [
+        Row("CPU, in-process, right", [_cpu(laps) for laps in local], "s"),
+        Row("CPU, across the wire, right", [_cpu(laps) for laps in remote], "s"),
+        Row("CPU, wire / in-process", [_cpu(b) / _cpu(a) for a, b in pairs], "×", at_most=1.2),
+        Row("wall, wire / in-process", [_wall(b) / _wall(a) for a, b in pairs], "×", at_most=1.2),
+    ]
+    for place, number in enumerate(exercises):
+        ratios = [b[place].cpu / a[place].cpu for a, b in pairs]
+        rows.append(Row(f"CPU, wire / in-process, exercise {number}", ratios, "×"))
+    return Measured(
+        f"(a) the boundary: {named(exercises)}, a right submission",
+        rows,
+        [
+            f"Walls: {level}. The grading process, the process that workers are made from and the workers are counted. "
+            "Both are warm: the start of neither is in."
+        ],
     )
-    print(f"{'':34}{'median':>9}{'min':>9}{'max':>9}")
-    for name, values, unit in (
-        ("in-process, a right submission", local, "s"),
-        ("across the wire, a right submission", remote, "s"),
-        ("across the wire, a stub", stubs, "s"),
-        ("wall ratio wire / in-process", ratios, "×"),
-        ("grader-CPU ratio wire / in-process", cpu_ratios, "×"),
-        ("start of the zygote (once a batch)", starts, "s"),
-    ):
-        print(f"{name:36}{median(values):7.2f}{unit}{min(values):8.2f}{unit}{max(values):8.2f}{unit}")
-    print(f"\nright submissions a minute, one grader: {60 / median(remote):.0f}")
 
 
-if __name__ == "__main__":
-    main()
+def _wrong(plan: Plan, count: int, remote: list[list[Spent]], names: list[str]) -> Measured:
+    wrong: dict[str, list[float]] = {name: [] for name in names}
+    stubs = []
+    for laps in remote:
+        right = laps[:count]
+        stubs.append(_cpu(laps[count : 2 * count]) / _cpu(right))
+        for place, name in enumerate(names):
+            wrong[name].append(laps[2 * count + place].cpu / right[place // plan.wrong].cpu)
+    ratios = {name: statistics.median(values) for name, values in wrong.items()}
+    dearer = sorted((name for name in ratios if ratios[name] > 1), key=lambda name: -ratios[name])
+    rows = [
+        Row("CPU, stub / right", stubs, "×", at_most=1.0),
+        Row("CPU, wrong / right: the wrong ones", list(ratios.values()), "×", at_most=1.0),
+        Row("the dearest wrong one / right", [max(ratios.values())], "×", at_most=1.0),
+        Row("share of wrong ones that cost more than right", [100 * len(dearer) / len(ratios)], "%"),
+    ]
+    note = f"{len(names)} wrong submissions, evenly from the bank of impostors; each by the median over the pairs."
+    if dearer:
+        shown = ", ".join(f"{name} ({ratios[name]:.2f})" for name in dearer[:5])
+        note += f" Dearest: {shown}. Their failing inputs are made smaller before they are shown, which takes runs."
+    return Measured("(b) a stub or a wrong submission against a right one", rows, [note])
+
+
+def named(exercises: Sequence[int]) -> str:
+    """“exercise 1” or “exercises 1–5”."""
+    first, last = exercises[0], exercises[-1]
+    return f"exercise {first}" if first == last else f"exercises {first}–{last}"
+
+
+def _cpu(laps: Sequence[Spent]) -> float:
+    return sum(lap.cpu for lap in laps)
+
+
+def _wall(laps: Sequence[Spent]) -> float:
+    return sum(lap.wall for lap in laps)

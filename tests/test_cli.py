@@ -312,7 +312,7 @@ def test_a_process_that_dies_once_costs_nothing(monkeypatch, tmp_path):
 
 
 def test_when_no_process_is_left_the_rest_needs_attention(monkeypatch):
-    monkeypatch.setattr(pool, "DEATHS_IN_A_ROW", 0)
+    monkeypatch.setattr(pool, "FAULTS_IN_A_ROW", 0)
     reports = pooled(monkeypatch, "killed", "fault", "c", "d")
     assert all(report.needs_attention for report in reports)
     assert reports[1].checks[0].message == "GraderFault: no zygote"
@@ -467,7 +467,7 @@ def test_ctrl_c_ends_everything_that_was_started(tmp_path):
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("autograder-*/runtime")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("autograder-zygote-*/runtime")) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(2)
     run.send_signal(signal.SIGINT)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -217,8 +218,8 @@ def test_impossible_sizes_and_lengths_are_refused(tokenizer):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match='"synthetic", "movies", "imdb", and any file'):
-        load_texts("sst2", (10, 10, 10))
+    with pytest.raises(ValueError, match='"synthetic", "movies", "imdb", "sst2", and any file'):
+        load_texts("mnli", (10, 10, 10))
 
 
 def written(folder: Path, content: str) -> str:
@@ -432,6 +433,24 @@ def test_without_the_hub_the_message_says_what_to_do(tmp_path, call, advice):
     assert done.returncode == 1
     last = done.stderr[done.stderr.rindex("exercises.kit.unavailable.Unavailable") :]
     assert advice.split("|")[0] in last or advice.split("|")[-1].replace(".", "[") in last
+
+
+@pytest.mark.parametrize(("name", "column", "held_out"), [("imdb", "text", "test"), ("sst2", "sentence", "validation")])
+def test_a_data_set_of_the_hub_is_cut_into_parts_that_share_no_text(monkeypatch, name, column, held_out):
+    """The package is stood in for: what it would fetch is not to be had offline."""
+    parts = {
+        "train": [{column: f"text {i % 30}", "label": i % 2} for i in range(40)],  # ten come twice
+        held_out: [{column: f"text {i}", "label": i % 2} for i in range(25, 45)],  # five are known from train
+    }
+    stand_in = types.ModuleType("datasets")
+    stand_in.exceptions = types.SimpleNamespace(DatasetsError=RuntimeError)
+    stand_in.load_dataset = lambda path, configuration=None, *, split: [parts[part] for part in split]
+    monkeypatch.setitem(sys.modules, "datasets", stand_in)
+    train, validation, test = load_texts(name, (20, 10, 15))
+    assert sorted([*train, *validation]) == sorted((f"text {i}", i % 2) for i in range(30))
+    assert sorted(test) == sorted((f"text {i}", i % 2) for i in range(30, 45))
+    with pytest.raises(ValueError, match=f"{name}, {held_out} holds 15 different texts, but 16"):
+        load_texts(name, (20, 10, 16))
 
 
 def test_importing_the_kit_imports_neither_transformers_nor_tokenizers():

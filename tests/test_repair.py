@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import copy
 import random
+import re
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbconvert.filters import markdown2html
 from nbformat import NotebookNode
 
 from autograder.build.notebook import path_of
+from autograder.nbgrader.prose import inert
 from autograder.nbgrader.repair import grade_id, is_locked, repair
 from autograder.syllabus import SYLLABUS
 
@@ -118,6 +122,66 @@ def test_a_missing_solution_cell_is_not_put_back_over_the_students_own(cells, re
     assert "if another cell defines it" in note
 
 
+RUNS = [
+    *("[x](javascript:evil)", "[x]( JaVaScript:evil)", "[x](<java\tscript:evil>)", "[x](java&#115;cript&colon;evil)"),
+    *(
+        "[x](\njavascript\\:evil)",
+        "[x][y]\n\n[y]: javascript:evil",
+        "> [y]:\n> vbscript:evil\n\n[y]",
+        "<javascript:evil(1)>",
+    ),
+    *("![x](data:text/html,<script>evil</script>)", "[x](data:text/html;base64,ZXZpbA)", "[x](&Tab;javascript:evil)"),
+    *(
+        "<svg onload=evil>",
+        "<a href='javascript:evil'>x</a>",
+        "[![x](y.png)](javascript:evil)",
+        "[x](file:///etc/passwd)",
+    ),
+]
+STAYS = [
+    *(
+        "[x](https://arxiv.org/abs/1810.04805)",
+        "![x](attachment:x.png)",
+        "[x](#a)",
+        "[x](../a.md)",
+        "<https://a.org/b?c=d>",
+    ),
+    *("see [1]: it says a < b", "$a<b$ and `x < y`", "[x][y]\n\n[y]: http://a.org", "\\frac{1}{2}", "1 < 2: yes"),
+]
+
+
+class Links(HTMLParser):
+    """Tags that run something, and addresses that lead to no page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("a", "p", "img", "blockquote", "br", "code"):
+            self.found.append(tag)
+        for name, value in attrs:
+            if name.startswith("on") or re.match(r"[\s<]*(java\s*script|vbscript|data|file)\s*:", value or "", re.I):
+                self.found.append(f"{name}={value}")
+
+
+@pytest.mark.parametrize("text", RUNS)
+def test_no_link_of_a_student_runs_anything(text: str) -> None:
+    """A click on `[x](javascript:…)` in formgrader ran it within the instructor's session."""
+    reader = Links()
+    reader.feed(markdown2html(inert(text)))
+    assert reader.found == []
+
+
+@pytest.mark.parametrize("text", STAYS)
+def test_other_links_of_a_student_stay(text: str) -> None:
+    assert inert(text) == text
+
+
+def test_no_link_in_a_formula() -> None:
+    assert "\\href" not in inert("$\\href{javascript:evil}{y}$")
+
+
 def test_nothing_in_a_students_prose_is_html(cells, released):
     answer = "If $a<b$ and `x < y`: <script>alert(1)</script> <img src=x onerror=alert(1)> <!-- c --> </div>"
     find(cells, "written").source = answer
@@ -139,6 +203,7 @@ JUNK = st.recursive(
 )
 
 
+@settings(deadline=None)  # a loaded machine is no fault
 @given(st.integers(0, 2**32), st.lists(JUNK, max_size=3), JUNK, JUNK)
 def test_after_any_accident_every_cell_is_there_once(released, seed, junk, metadata, source):
     """Shuffled, dropped, copied, damaged: the result is valid and complete, and repairing it changes nothing."""

@@ -28,7 +28,7 @@ ROOT = Path(autograder.__file__).parents[1]
 LIMITS = Limits(load_cpu=5, check_cpu=5, check_wall=15)
 
 PRELUDE = """
-import errno, gc, os, resource, signal, socket, sys, threading, ctypes
+import errno, gc, os, resource, signal, socket, struct, sys, threading, ctypes
 def tried(action):
     try: return ["done", repr(action())[:200]]
     except BaseException as error: return ["refused", type(error).__name__ + ": " + str(error)[:100]]
@@ -62,6 +62,9 @@ PROBES = {
     "signal the parent": "os.kill(os.getppid(), 0) if os.getppid() else 1 / 0",
     "signal its group": "os.kill(0, signal.SIGCONT)",
     "signal everybody": "os.kill(-1, signal.SIGCONT)",
+    "have the kernel signal the grader": "__import__('fcntl').fcntl(10, 8, pid)",
+    "have the kernel signal the grader's group": "__import__('fcntl').ioctl(10, 0x8901, struct.pack('i', -pid))",
+    "outlive the process it was forked from": "syscall(157, 1, 0, 0, 0, 0)",
     "trace the grader": "syscall(101, 16, pid, 0, 0)",
     "read the grader's memory": "syscall(310, pid, 0, 0, 0, 0, 0)",
     "a new namespace": "syscall(272, 0x10000000)",
@@ -240,8 +243,12 @@ exec setpriv --reuid 54321 --regid 54321 --clear-groups --no-new-privs "$@"
 """
 
 
+#: The layers that anybody has, and not only root.
+OF_EVERYBODY = [layer for layer in LAYERS if layer != "user id"]
+
+
 def test_an_unprivileged_user_gets_full_confinement_too(tmp_path: Path) -> None:
-    """Run the first test of this file again as a user without rights, where root runs these tests."""
+    """Run the first test of this file, and those of the layers, again as a user without rights, where root is."""
     if os.getuid() != 0:
         pytest.skip("these tests already run as an unprivileged user")
     if shutil.which("setpriv") is None or shutil.which("unshare") is None:
@@ -249,8 +256,9 @@ def test_an_unprivileged_user_gets_full_confinement_too(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     for folder in list(tmp_path.parents)[:2]:
         folder.chmod(0o755)
-    target = f"{__file__}::test_full_confinement_refuses_everything"
-    pytest_call = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-c", os.devnull, target]
+    targets = [f"{__file__}::test_full_confinement_refuses_everything"]
+    targets += [f"{__file__}::test_without_any_one_layer_something_gets_through[{layer}]" for layer in OF_EVERYBODY]
+    pytest_call = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-c", os.devnull, *targets]
     home = tmp_path / "own"
     home.mkdir(mode=0o777)
     home.chmod(0o777)
@@ -266,10 +274,10 @@ def test_an_unprivileged_user_gets_full_confinement_too(tmp_path: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    assert f"{len(targets)} passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_installed_packages_of_ours_are_left_out_of_the_view(tmp_path: Path) -> None:

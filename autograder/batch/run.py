@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import overload
 
 from autograder.batch.sources import HandedIn
-from autograder.batch.store import Store, key, renamed
+from autograder.batch.store import STORE, Store, alone_in, key, renamed
 from autograder.files import file_stems, write_atomically
 from autograder.grading import Options, Submission
 from autograder.render import jsonlines
 from autograder.report import Report, points_number
 from autograder.submission import UsageError, find
 
-#: Grades submissions and hands every Report on, in order: `pool.grade_in_order` here, or a cluster's.
-Engine = Callable[[Sequence[Submission], Callable[[Report], None]], None]
-#: Told of every submission that is done: how many are, and how many there are.
-Progress = Callable[[int, int], None]
+#: Grades submissions and hands every Report on as soon as it is there, with the number of its submission: the pool's
+#: `grade_as_they_finish`, or a cluster's.
+Engine = Callable[[Sequence[Submission], Callable[[int, Report], None]], None]
+#: Told of every submission that is done: how many were taken from the store, how many are graded, of how many.
+Progress = Callable[[int, int, int], None]
+
+
+class Stopped(Exception):
+    """The run cannot go on, for a reason that is no submission's.  What is done is stored."""
 
 
 @dataclass
@@ -59,7 +64,7 @@ class Summary:
             counted = ", ".join(f"{count} {verdict}" for verdict, count in self.verdicts.most_common())
             lines.append(f"Checks: {counted}.")
         if self.attention:
-            shown = ", ".join(self.attention[:10]) + (", …" if len(self.attention) > 10 else "")
+            shown = ", ".join(sorted(self.attention)[:10]) + (", …" if len(self.attention) > 10 else "")
             lines.append(f"{len(self.attention)} need attention, and have no grade yet: {shown}")
         return "\n".join(lines)
 
@@ -67,7 +72,7 @@ class Summary:
 class _Pending(Sequence[Submission]):
     """Submissions read when they are needed, so that a large class does not lie in memory.
 
-    keys: those of what was read last, by index: a file may have changed since it was looked up in the store.
+    keys: those of what is being graded, by index: a file may have changed since it was looked up in the store.
     """
 
     def __init__(self, found: Sequence[HandedIn], wanted: set[int] | None, options: Options) -> None:
@@ -107,35 +112,65 @@ def run(
     engine: Engine,
     progress: Progress,
 ) -> Summary:
-    """Grade all of them; OUT then holds one JSON file for each, and OUT/.store what later runs need not do again."""
+    """Grade all of them; OUT then holds one JSON file for each, and OUT/.store what later runs need not do again.
+
+    Every result is stored as soon as it is there.  Raises UsageError if OUT cannot be written or is in use, CannotWrite
+    if it cannot be written any more.
+    """
+    with alone_in(out):
+        return _run(found, wanted, options, out, engine, progress)
+
+
+def _run(
+    found: Sequence[HandedIn],
+    wanted: set[int] | None,
+    options: Options,
+    out: Path,
+    engine: Engine,
+    progress: Progress,
+) -> Summary:
     started = time.monotonic()
-    store = Store(out / ".store")
+    store = Store(out / STORE)
     files = [out / f"{stem}.json" for stem in file_stems([one.name for one in found])]
     summary = Summary(submissions=len(found))
-    waiting: list[int] = []
-    for index, one in enumerate(found):
-        submission = read(one, wanted)
-        report = store.get(key(submission, options))
-        if report is None:
-            waiting.append(index)
-            continue
-        summary.from_store += 1
-        _write(files[index], renamed(report, submission))
-        summary.add(report)
-        progress(summary.from_store, len(found))
-    pending = _Pending([found[index] for index in waiting], wanted, options)
-    done = 0
+    graded = 0
 
-    def emit(report: Report) -> None:
-        nonlocal done
-        store.put(pending.keys[done], report)
-        _write(files[waiting[done]], report)
-        summary.add(report)
-        done += 1
-        progress(summary.from_store + done, len(found))
+    def look_up(indices: Iterable[int], once: bool) -> tuple[list[int], list[int]]:
+        """Take what is stored; what is left to grade, and, if only once, what has the same code as one of those."""
+        waiting: list[int] = []
+        same: list[int] = []
+        seen: set[str] = set()
+        for index in indices:
+            submission = read(found[index], wanted)
+            name = key(submission, options)
+            report = store.get(name)
+            if report is None:
+                (same if once and name in seen else waiting).append(index)
+                seen.add(name)
+                continue
+            summary.from_store += 1
+            _write(files[index], renamed(report, submission))
+            summary.add(report)
+            progress(summary.from_store, graded, len(found))
+        return waiting, same
 
-    if waiting:
-        engine(pending, emit)
+    def grade(waiting: list[int]) -> None:
+        pending = _Pending([found[index] for index in waiting], wanted, options)
+
+        def emit(number: int, report: Report) -> None:
+            nonlocal graded
+            store.put(pending.keys.pop(number), report)
+            _write(files[waiting[number]], report)
+            summary.add(report)
+            graded += 1
+            progress(summary.from_store, graded, len(found))
+
+        if waiting:
+            engine(pending, emit)
+
+    waiting, same = look_up(range(len(found)), once=True)
+    grade(waiting)
+    grade(look_up(same, once=False)[0])
     summary.seconds = time.monotonic() - started
     return summary
 

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import hashlib
 import json
+import os
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
-import numpy
-import torch
 
 import exercises.kit
-from autograder.files import write_atomically
+from autograder.files import UNFINISHED, CannotWrite, write_atomically
 from autograder.grading import Options, Submission, chosen_device
 from autograder.render import jsonlines
 from autograder.report import Report
+from autograder.submission import UsageError
 
 PACKAGE = Path(__file__).parents[1]
+#: Where OUT has what later runs need not do again.
+STORE = ".store"
 
-
-#: What a verdict depends on; not how it is shown, and not the banks that the checks are tried on.
-JUDGING = ("hidden", "sandbox", "wire", *(f"{name}.py" for name in ("grading", "limits", "notebook", "syllabus")))
+#: What a verdict or its message depends on; not how it is shown, and not the banks that the checks are tried on.
+_MODULES = ("grading", "limits", "notebook", "plain", "syllabus")
+JUDGING = ("hidden", "sandbox", "wire", *(f"{name}.py" for name in _MODULES))
+_LIBRARIES = ("numpy", "torch", "hypothesis", "transformers", "scikit-learn")
 _BANKS = ("hidden/impostors", "hidden/honest")
 
 
@@ -40,7 +48,8 @@ def grader_hash() -> str:
         if not name.startswith(_BANKS):
             digest.update(f"{name}\0".encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())
-    digest.update(f"{platform.python_version()} {numpy.__version__} {torch.__version__}".encode())
+    libraries = [f"{name} {version(name)}" for name in _LIBRARIES]
+    digest.update(f"{platform.python_version()} {libraries}".encode())
     return digest.hexdigest()
 
 
@@ -82,7 +91,10 @@ class Store:
         if report.needs_attention:
             return
         path = self._path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(error.errno, error.strerror, str(path.parent)) from error
         write_atomically(path, jsonlines.stored(report) + "\n")
 
     def _path(self, name: str) -> Path:
@@ -92,3 +104,30 @@ class Store:
 def renamed(report: Report, submission: Submission) -> Report:
     """The result of the same code, as this submission's."""
     return msgspec.structs.replace(report, submission=submission.name)
+
+
+@contextlib.contextmanager
+def alone_in(out: Path) -> Iterator[None]:
+    """Hold OUT for one run at a time (flock(2)), and clear away what a killed one left half written.
+
+    Raises UsageError if another run is at it, or nothing can be written there.
+    """
+    try:
+        (out / STORE).mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(out / STORE / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(f"--out {out}: nothing can be written there ({error.strerror})") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno == errno.EWOULDBLOCK:
+                raise UsageError(f"--out {out}: another run of `autograder batch` is writing there") from None
+            # else a file system without locks: then nobody can tell
+        for folder in (out, *(entry for entry in (out / STORE).iterdir() if entry.is_dir())):
+            for file in folder.iterdir():
+                if UNFINISHED.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(descriptor)

@@ -25,6 +25,7 @@ COMMAND = {
     "autograder/student.py": "autograder/cli.py",
     "autograder/visible.py": "autograder/visible.py",
     "autograder/submission.py": "autograder/submission.py",
+    "autograder/files.py": "autograder/files.py",
     "autograder/notebook.py": "autograder/notebook.py",
     "autograder/plain.py": "autograder/plain.py",
     "autograder/syllabus.py": "autograder/syllabus.py",

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from autograder.files import CannotWrite
 from autograder.plain import plain_text
 from autograder.submission import UsageError
 
@@ -32,6 +33,9 @@ def run(parser: argparse.ArgumentParser, given: Sequence[str]) -> int:
     except UsageError as error:
         say(str(error))
         return USAGE
+    except CannotWrite as error:
+        say(str(error))
+        return GRADER_ERROR
     except KeyboardInterrupt:
         say("interrupted")
         return INTERRUPTED

@@ -51,8 +51,11 @@ def _message(message: str, folded: bool) -> str:
     """What was called and came back; after the first of its kind only for those who open it."""
     if not message:
         return ""
-    text = f"<pre>{_safe(message)}</pre>"
-    return f"<details><summary>{_safe(_first_line(message))}</summary>{text}</details>" if folded else text
+    text = f'<pre style="white-space: pre-wrap">{_safe(message)}</pre>'
+    if not folded:
+        return text
+    # formgrader's style sheet takes from a summary the mark that says: this opens
+    return f'<details><summary style="display: list-item">{_safe(_first_line(message))}</summary>{text}</details>'
 
 
 def _first_line(message: str) -> str:

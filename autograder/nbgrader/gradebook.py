@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook
 from nbgrader.plugins import ExportPlugin, LateSubmissionPlugin
+from sqlalchemy.orm import Session
 from traitlets import Float, List, Tuple
+
+from autograder.nbgrader import scores
+from autograder.render.tables import written
 
 COLUMNS = (
     "assignment",
@@ -57,48 +59,27 @@ class GradebookCsv(ExportPlugin):
         path = self.to or "grades.csv"
         self.log.info("Exporting grades to %s", path)
         with open(path, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for row in self.rows(gradebook):
-                writer.writerow([_cell(row.get(column)) for column in COLUMNS])
+            file.write(csv_text(gradebook.db, map(str, self.assignment), map(str, self.student)))
 
-    def rows(self, gradebook: Gradebook) -> Iterator[dict[str, Any]]:
-        """One row for each assignment and student."""
-        assignments, students = {str(name) for name in self.assignment}, {str(name) for name in self.student}
-        for assignment in gradebook.assignments:
-            if assignments and assignment.name not in assignments:
+
+def csv_text(session: Session, assignments: Iterable[str] = (), students: Iterable[str] = ()) -> str:
+    """One row for each assignment and student.  assignments, students: only those, or all if there are none."""
+    return written([COLUMNS, *_rows(session, set(assignments), set(students))])
+
+
+def _rows(session: Session, only_assignments: set[str], only_students: set[str]) -> Iterator[list[str]]:
+    everybody = scores.students(session)
+    for assignment in scores.assignments(session):
+        if only_assignments and assignment.name not in only_assignments:
+            continue
+        totals = scores.totals(session, assignment)
+        for student in everybody:
+            if only_students and student.id not in only_students:
                 continue
-            for student in gradebook.students:
-                if not students or student.id in students:
-                    yield _row(gradebook, assignment, student)
-
-
-def _row(gradebook: Gradebook, assignment: Any, student: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "assignment": assignment.name,
-        "duedate": assignment.duedate,
-        "student_id": student.id,
-        "last_name": student.last_name,
-        "first_name": student.first_name,
-        "email": student.email,
-        "max_score": assignment.max_score,
-    }
-    try:
-        submission = gradebook.find_submission(assignment.name, student.id)
-    except MissingEntry:
-        return {**row, "raw_score": 0.0, "late_submission_penalty": 0.0, "score": 0.0, "status": "missing"}
-    row["timestamp"] = submission.timestamp
-    grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-    automatic = [grade for grade in grades if grade.cell.cell_type == "code"]
-    if any(grade.auto_score is None and grade.manual_score is None for grade in automatic):
-        return {**row, "status": "needs attention"}
-    penalty = submission.late_submission_penalty or 0.0
-    row["status"] = "needs manual grade" if any(grade.needs_manual_grade for grade in grades) else "graded"
-    score = round(max(0.0, submission.score - penalty), 2)
-    return {**row, "raw_score": submission.score, "late_submission_penalty": penalty, "score": score}
-
-
-def _cell(value: Any) -> str:
-    """A value as text; what a spreadsheet would compute gets an apostrophe in front."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+            total = totals.get(student.id, scores.MISSING)
+            row = (
+                *(assignment.name, assignment.duedate, total.timestamp),
+                *(student.id, student.last_name, student.first_name, student.email),
+                *(total.raw, total.penalty, total.score, assignment.max_score, total.status),
+            )
+            yield ["" if value is None else str(value) for value in row]

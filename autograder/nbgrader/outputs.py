@@ -10,7 +10,7 @@ from typing import Any
 from autograder.grading import Work
 from autograder.nbgrader.process import Output
 from autograder.report import plain_text
-from autograder.wire import frames
+from autograder.wire import frames, replies
 from autograder.wire.codec import Decoder, Encoder, WireError
 from autograder.wire.errors import GraderFault
 from autograder.wire.zygote_process import Worker, Zygote
@@ -30,7 +30,9 @@ def run_cells(zygote: Zygote, work: Work) -> list[Output]:
     deadline = time.monotonic() + limits.check_wall
 
     def pause() -> None:
-        while not worker.wait(0.1):
+        ready = False
+        while not ready:
+            ready = worker.wait(0.1)
             if worker.cpu() > limits.load_cpu or time.monotonic() > deadline:
                 raise TimeoutError
 
@@ -54,7 +56,7 @@ def _ask(worker: Worker, pause: Callable[[], None], kind: str, *values: Any) -> 
     identity = secrets.token_bytes(16)
     worker.send(Encoder().pack([kind, identity, *values]))
     frame = Decoder().unpack(worker.reader.receive(pause))
-    if type(frame) is not list or frame[:1] != ["ran"] or frame[1] != identity or len(frame) != 7:
+    if not replies.is_reply(frame, identity) or frame[0] != "ran" or len(frame) != 7:
         raise WireError("a reply to nothing that was asked")
     return frame[2:]
 
@@ -68,16 +70,20 @@ def _read(reply: Sequence[Any], images_left: int) -> Output:
     if error is not None:
         if type(error) is not list or len(error) != 3 or type(error[2]) is not list:
             raise WireError("a reply of the wrong shape")
+        if type(error[0]) is not str or type(error[1]) is not str:
+            raise WireError("a reply of the wrong shape")
         found = (_text(error[0], 200), _text(error[1]), tuple(_line(line) for line in error[2][:5]))
     kept = [image for image in images if type(image) is bytes and image.startswith(_PNG)][: max(0, images_left)]
     return Output(_text(stdout), _text(stderr), _text(value), found, tuple(kept))
 
 
-def _text(value: Any, limit: int = _TEXT_LIMIT) -> str:
-    return plain_text(str(value), limit)
+def _text(value: str, limit: int = _TEXT_LIMIT) -> str:
+    return plain_text(value[: 2 * limit], limit)
 
 
 def _line(line: Any) -> str:
     if type(line) is not list or len(line) != 2:
         raise WireError("a reply of the wrong shape")
-    return f"line {int(line[0])}: {_text(line[1], 200)}"
+    if type(line[0]) is not int or type(line[1]) is not str:
+        raise WireError("a reply of the wrong shape")
+    return f"line {line[0]}: {_text(line[1], 200)}"

@@ -10,14 +10,12 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from autograder.nbgrader.prose import inert
 from autograder.nbgrader.words import say
 from autograder.render.words import Lang
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CELL_ID = re.compile(r"[a-zA-Z0-9\-_]{1,64}")
-#: What a browser would take for a tag.  Formgrader shows a student's Markdown within the session of the instructor.
-_TAG = re.compile(r"<(?=/?[a-zA-Z][\w:-]*(?:[\s/>]|$)|[!?])")
-_INERT = "<\u200b"
 
 
 def repair(
@@ -97,7 +95,7 @@ class _Repair:
             self._say("changed", id=name)
             return [_own(cell), _copy(model)] if _text(cell).strip() else [_copy(model)]
         kept = _copy(model)
-        kept.source = _text(cell) if model.cell_type == "code" or _text(cell) == _text(model) else _prose(_text(cell))
+        kept.source = _text(cell) if model.cell_type == "code" or _text(cell) == _text(model) else inert(_text(cell))
         if model.cell_type == "markdown" and isinstance(cell.get("attachments"), dict):
             kept["attachments"] = cell["attachments"]
         return [kept]
@@ -156,16 +154,11 @@ def _own(cell: NotebookNode) -> NotebookNode:
     if cell.get("cell_type") == "code":
         own = new_code_cell(_text(cell))
     else:
-        own = new_markdown_cell(_prose(_text(cell)))
+        own = new_markdown_cell(inert(_text(cell)))
         if isinstance(cell.get("attachments"), dict):
             own["attachments"] = cell["attachments"]
     own["id"] = cell.get("id")
     return own
-
-
-def _prose(text: str) -> str:
-    """Markdown in which nothing is HTML."""
-    return _TAG.sub(_INERT, text)
 
 
 def _copy(model: NotebookNode) -> NotebookNode:

@@ -17,11 +17,17 @@ from autograder.report import ExerciseReport, FunctionReport, Report, points_num
 TEMPLATE = "report.html.j2"
 
 
-def html(reports: Sequence[Report], lang: Lang = "en") -> str:
-    """The document; several reports come with a table of the class.  Every text in it is escaped by the template."""
+def html(
+    reports: Sequence[Report], lang: Lang = "en", names: Sequence[str] | None = None, home: str | None = None
+) -> str:
+    """The document; several reports come with a table of the class.  Every text in it is escaped by the template.
+
+    names: what to call the submissions, if not by their paths.  home: a page about the class that this one belongs to.
+    """
     return _template().render(
         reports=reports,
-        names=words.short_names(reports),
+        names=words.short_names(reports) if names is None else names,
+        home=home,
         lang=lang,
         html_lang=words.HTML_LANG[lang],
         say=partial(say, lang=lang),

@@ -46,7 +46,7 @@ def gradebook(reports: Sequence[Report], lang: Lang = "en") -> str:
                 [exercise.id, "", "", who, "", "", "", score, "", score, _number(exercise.max_points), status, where]
                 + [by_column.get(column, "") for column in columns]
             )
-    return _written(rows)
+    return written(rows)
 
 
 def canvas(reports: Sequence[Report], lang: Lang = "en") -> str:
@@ -61,11 +61,22 @@ def canvas(reports: Sequence[Report], lang: Lang = "en") -> str:
                 if exercise.id == first.id and exercise.max_points != first.max_points:
                     raise Clash(f"the results disagree about what {first.id} is worth: grade them with one version")
     worth = [_number(exercise.max_points) for exercise in exercises.values()]
-    table = [[*CANVAS, *_titles(exercises, lang)], [POINTS_POSSIBLE, "", "", "", "", *worth]]
-    for who, done in rows.items():
+    return canvas_file(
+        _titles(exercises, lang),
+        worth,
+        ((who, "", who, [_score(done[e]) if e in done else "" for e in exercises]) for who, done in rows.items()),
+    )
+
+
+def canvas_file(
+    titles: Sequence[str], worth: Sequence[str], students: Iterable[tuple[str, str, str, Sequence[str]]]
+) -> str:
+    """The file itself.  students: name, Canvas's own id, login, and a score for each title; "" is no grade."""
+    table = [[*CANVAS, *titles], [POINTS_POSSIBLE, "", "", "", "", *worth]]
+    for who, number, login, scores in students:
         name = "" if POINTS_POSSIBLE.strip() in who else who  # Canvas would take the row for the one above
-        table.append([name, "", "", who, "", *(_score(done[e]) if e in done else "" for e in exercises)])
-    return _written(table)
+        table.append([name, number, "", login, "", *scores])
+    return written(table)
 
 
 def moodle(reports: Sequence[Report], lang: Lang = "en") -> str:
@@ -83,7 +94,7 @@ def moodle(reports: Sequence[Report], lang: Lang = "en") -> str:
         for name in exercises:
             row += [_score(done[name]) or "-", html.escape(_feedback(done[name], lang))] if name in done else ["-", ""]
         table.append(row)
-    return _written(table, spare=("-",))
+    return written(table, spare=("-",))
 
 
 def student(report: Report) -> str:
@@ -141,14 +152,15 @@ def _number(hundredths: int) -> str:
     return str(points_number(hundredths))
 
 
-def _written(rows: Iterable[Iterable[str]], spare: tuple[str, ...] = ()) -> str:
+def written(rows: Iterable[Iterable[str]], spare: tuple[str, ...] = ()) -> str:
+    """A CSV file (RFC 4180) that no spreadsheet computes.  spare: cells that are written as they are."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerows([cell if cell in spare else _inert(cell) for cell in row] for row in rows)
+    writer.writerows([cell if cell in spare else inert(cell) for cell in row] for row in rows)
     return stream.getvalue()
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """A cell that no spreadsheet computes."""
     clean = plain_text(text, 30_000)  # a cell of Excel holds 32,767
     return f"'{clean}" if clean.startswith(_FORMULA) else clean

@@ -30,10 +30,10 @@ def report_text(report: Report, *, verbose: bool = False, colour: bool = False, 
 
     verbose: list the passed checks too, and shorten nothing.
     """
-    console = _console(colour, width)
-    console.print(Text.assemble("Submission  ", (_one_line(report.submission), "bold")), soft_wrap=True)
+    console = new_console(colour, width)
+    console.print(Text.assemble("Submission  ", (one_line(report.submission), "bold")), soft_wrap=True)
     for note in report.notes:
-        _print_block(console, "  · ", _one_line(note), "dim")
+        _print_block(console, "  · ", one_line(note), "dim")
     for exercise in report.exercises:
         console.print()
         _print_exercise(console, exercise, verbose)
@@ -44,15 +44,15 @@ def report_text(report: Report, *, verbose: bool = False, colour: bool = False, 
         console.print(Text("Needs attention: the grader itself failed in places. This is not a grade yet.", "magenta"))
     for line in _circumstances(report):
         _print_block(console, "", line, "dim")
-    return _written(console)
+    return text_of(console)
 
 
 def table_text(reports: Sequence[Report], *, colour: bool = False, width: int = 100) -> str:
     """One row a submission: points by exercise, total, and the most telling thing about it."""
-    console = _console(colour, width)
+    console = new_console(colour, width)
     folder = common_folder([report.submission for report in reports])
     if folder:
-        _print_block(console, "", f"Submissions in {_one_line(folder)}")
+        _print_block(console, "", f"Submissions in {one_line(folder)}")
     numbers = sorted({exercise.id for report in reports for exercise in report.exercises})
     table = Table(box=box.ROUNDED)
     table.add_column("submission", overflow="fold", min_width=12)
@@ -64,11 +64,11 @@ def table_text(reports: Sequence[Report], *, colour: bool = False, width: int = 
         by_id = {exercise.id: exercise for exercise in report.exercises}
         cells = [_cell(by_id[number]) if number in by_id else Text("–", "dim") for number in numbers]
         total = Text(f"{_points(report.points)} / {_points(report.max_points)}", "bold")
-        table.add_row(Text(_one_line(report.submission[len(folder) :])), *cells, total, _note(report))
+        table.add_row(Text(one_line(report.submission[len(folder) :])), *cells, total, _note(report))
     console.print(table)
     for line in dict.fromkeys(line for report in reports for line in _circumstances(report)):
         _print_block(console, "", line, "dim")
-    return _written(console)
+    return text_of(console)
 
 
 def gpu_line(report: Report) -> str:
@@ -77,7 +77,7 @@ def gpu_line(report: Report) -> str:
 
 
 def _print_exercise(console: Console, exercise: ExerciseReport, verbose: bool) -> None:
-    heading = f"Exercise {exercise.id.removeprefix('ex').lstrip('0')} · {_one_line(exercise.title)}"
+    heading = f"Exercise {exercise.id.removeprefix('ex').lstrip('0')} · {one_line(exercise.title)}"
     line = Text.assemble((heading, "bold"), "  ", _bar(exercise.points, exercise.max_points, 20), "  ", _of(exercise))
     console.print(line, soft_wrap=True)
     checks = [check for function in exercise.functions for check in function.checks]
@@ -86,11 +86,11 @@ def _print_exercise(console: Console, exercise: ExerciseReport, verbose: bool) -
         console.print(Text.assemble("  ", _verdict(checks[0]), f", all {len(checks)} checks"))
         _print_reason(console, "    ", checks[0], verbose)
         return
-    name_width = max((len(_one_line(function.name)) for function in exercise.functions), default=0)
+    name_width = max((len(one_line(function.name)) for function in exercise.functions), default=0)
     for function in exercise.functions:
         passed = sum(check.verdict == "passed" for check in function.checks)
         line = Text.assemble(
-            f"  {_one_line(function.name):{name_width}}  ",
+            f"  {one_line(function.name):{name_width}}  ",
             _bar(function.points, function.max_points, 10),
             f"  {_of(function)}",
             (f"   {passed} of {len(function.checks)} checks passed", "dim"),
@@ -103,7 +103,7 @@ def _print_checks(console: Console, function: FunctionReport, verbose: bool) -> 
     if verbose:
         for check in function.checks:
             if check.verdict == "passed":
-                _print_block(console, "    ✓ ", _one_line(check.title), "green")
+                _print_block(console, "    ✓ ", one_line(check.title), "green")
     groups: dict[tuple[str, str, str], list[Check]] = {}
     for check in function.checks:
         if check.verdict != "passed":
@@ -117,7 +117,7 @@ def _print_checks(console: Console, function: FunctionReport, verbose: bool) -> 
         shown = group if verbose or len(group) <= TITLES_SHOWN else group[: TITLES_SHOWN - 1]
         for check in shown:
             worth = f"  {_points(check.points)} / {_points(check.max_points)}"
-            title = Text.assemble(_one_line(check.title), "  ", _verdict(check), (worth, "dim"))
+            title = Text.assemble(one_line(check.title), "  ", _verdict(check), (worth, "dim"))
             _print_block(console, "    ✗ ", title)
         if len(shown) < len(group):
             _print_block(console, "    ✗ ", f"and {len(group) - len(shown)} more, for the same reason", "dim")
@@ -155,8 +155,8 @@ def _guarded(line: Text, start: str) -> Text:
 
 
 def _circumstances(report: Report) -> Iterator[str]:
-    yield f"sandbox: {_one_line(report.sandbox)} · device: {_one_line(report.device)} · seed: {report.seed} · " + (
-        f"grader: {_one_line(report.grader_version)}"
+    yield f"sandbox: {one_line(report.sandbox)} · device: {one_line(report.device)} · seed: {report.seed} · " + (
+        f"grader: {one_line(report.grader_version)}"
     )
     if line := gpu_line(report):
         yield line
@@ -176,7 +176,7 @@ def _note(report: Report) -> Text:
         return Text("")
     explained = next((check for check in failed if check.hint), None)
     what = failed[0].title if explained is None else misconception(explained)
-    return Text(f"{_cut(_one_line(what), 60)} ({len(failed)} of {len(report.checks)} checks)")
+    return Text(f"{_cut(one_line(what), 60)} ({len(failed)} of {len(report.checks)} checks)")
 
 
 def misconception(check: Check) -> str:
@@ -211,7 +211,7 @@ def _inert(text: str) -> str:
     return _CI_COMMAND.sub("# #", plain_text(text)).strip("\n")
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return " ".join(_inert(text).split())
 
 
@@ -219,7 +219,7 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _console(colour: bool, width: int) -> Console:
+def new_console(colour: bool, width: int) -> Console:
     return Console(
         file=io.StringIO(),
         width=width,
@@ -234,7 +234,7 @@ def _console(colour: bool, width: int) -> Console:
     )
 
 
-def _written(console: Console) -> str:
+def text_of(console: Console) -> str:
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()

@@ -210,9 +210,14 @@ def common_folder(paths: Sequence[str]) -> str:
 
 
 def short_names(reports: Sequence[Report]) -> list[str]:
-    """What to call each submission: its path, without what the paths of all begin with."""
-    folder = common_folder([report.submission for report in reports]) if len(reports) > 1 else ""
-    return [one_line(report.submission[len(folder) :]) or one_line(report.submission) for report in reports]
+    """What to call each submission."""
+    return shortened([report.submission for report in reports])
+
+
+def shortened(paths: Sequence[str]) -> list[str]:
+    """Each path without what the paths of all begin with."""
+    folder = common_folder(paths) if len(paths) > 1 else ""
+    return [one_line(path[len(folder) :]) or one_line(path) for path in paths]
 
 
 @cache

@@ -101,6 +101,11 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 _KILL_CALL = {"x86_64": 62, "aarch64": 129}
 _TGKILL = {"x86_64": 234, "aarch64": 131}
 _PRLIMIT = {"x86_64": 302, "aarch64": 261}
+#: (prctl(2), its option that says which signal comes when the parent ends)
+_PRCTL, _PR_SET_PDEATHSIG = {"x86_64": 157, "aarch64": 167}, 1
+#: fcntl(2) and ioctl(2) can name a process that the kernel then signals: F_SETOWN, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP
+_FCNTL, _OWNERS = {"x86_64": 72, "aarch64": 25}, (8, 15)
+_IOCTL, _SOCKET_OWNERS = {"x86_64": 16, "aarch64": 29}, (0x8901, 0x8902)
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 
@@ -142,8 +147,20 @@ def filter_for(own_pid: int) -> bytes | None:
             _step(_RETURN, _ALLOW),
             _step(_RETURN, refuse),
         ]
+    program += _refusing(_PRCTL[MACHINE], 16, (_PR_SET_PDEATHSIG,), refuse)
+    program += _refusing(_FCNTL[MACHINE], 24, _OWNERS, refuse)
+    program += _refusing(_IOCTL[MACHINE], 24, _SOCKET_OWNERS, refuse)
     program.append(_step(_RETURN, _ALLOW))
     return b"".join(program)
+
+
+def _refusing(number: int, where: int, values: tuple[int, ...], refuse: int) -> list[bytes]:
+    """Steps that refuse a call if the argument at that place of the data has one of the values."""
+    steps = [_step(_LOAD, where)]
+    for value in values:
+        steps += [_step(_EQUAL, value, 0, 1), _step(_RETURN, refuse)]
+    steps.append(_step(_RETURN, _ALLOW))
+    return [_step(_EQUAL, number, 0, len(steps)), *steps]
 
 
 def own_filter() -> bytes | None:

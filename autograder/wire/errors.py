@@ -36,6 +36,7 @@ class RemoteError(Exception):
     raised: Raised
 
 
+#: Not StopIteration: whatever iterates in a check would take it for the end, and say nothing.
 _BASES: dict[str, type[Exception]] = {
     base.__name__: base
     for base in (
@@ -55,7 +56,6 @@ _BASES: dict[str, type[Exception]] = {
         OverflowError,
         RecursionError,
         RuntimeError,
-        StopIteration,
         TypeError,
         ValueError,
         ZeroDivisionError,

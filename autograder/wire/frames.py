@@ -16,10 +16,15 @@ class Closed(Exception):
     """The other side is gone."""
 
 
+def framed(message: bytes) -> bytes:
+    """The message as it goes over the stream."""
+    return _LENGTH.pack(len(message)) + message
+
+
 def send(channel: socket.socket, message: bytes) -> None:
     """Send one message.  Raises Closed if nobody reads it."""
     try:
-        channel.sendall(_LENGTH.pack(len(message)) + message)
+        channel.sendall(framed(message))
     except (BrokenPipeError, ConnectionError) as error:
         raise Closed from error
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import signal
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,9 +14,10 @@ from torch.autograd.function import once_differentiable
 
 from autograder.report import plain_text
 from autograder.syllabus import Exercise
-from autograder.wire import frames
+from autograder.wire import frames, replies
+from autograder.wire.budget import Budget
 from autograder.wire.codec import Decoder, Encoder, Remote, WireError
-from autograder.wire.errors import GraderFault, Interrupted, Raised, remote_error
+from autograder.wire.errors import GraderFault, Interrupted, remote_error
 from autograder.wire.proxy import Call, Function, Handle, Lent, Student, frozen
 from autograder.wire.testing import (
     NAME_LIMIT,
@@ -30,6 +30,9 @@ from autograder.wire.testing import (
 )
 from autograder.wire.zygote_process import Worker, Zygote
 
+#: What one call may ask of functions of the grader's, which may keep what they are given: bytes and items in all.
+MAX_ASKED_BYTES = 256 * 1024 * 1024
+MAX_ASKED_ITEMS = 5_000_000
 #: What a function of the grader's may change in place, as it would locally.
 _CHANGEABLE = (torch.Tensor, np.ndarray, list)
 
@@ -40,67 +43,55 @@ class RemoteStudent(Student):
     def __init__(self, zygote: Zygote, exercise: Exercise, parts: Sequence[Any]) -> None:
         super().__init__(exercise)
         self._zygote = zygote
-        self._limits = zygote.limits.times(exercise.time_factor)
+        self._budget = Budget(zygote.limits.times(exercise.time_factor), (f.name for f in exercise.functions))
         self._parts = [[part.name, part.text, part.may_fail] for part in parts]
         self._worker: Worker | None = None
-        self._failed_cells: list[list[str]] = []
+        self._failed_cells: list[tuple[str, str]] = []
         self._trap: list[str] | None = None
         self._replaced: dict[str, Handle | Lent] = {}
-        self._checked = ""
         self._again = False
         self._holding = False
-        self._cpu_left = {f.name: self._limits.function_cpu for f in exercise.functions}
-        self._wall_left = {f.name: self._limits.function_wall for f in exercise.functions}
-        self._exercise_cpu = 0.0
-        self._cpu_start = 0.0
-        self._cpu_limit = self._limits.load_cpu
-        self._wall_used = 0.0
-        self._wall_limit = self._limits.check_wall
+        self._reads = 0
 
-    # -- budget -----------------------------------------------------------------------------------------------------
+    # -- checks and their time --------------------------------------------------------------------------------------
     def begin_check(self, function: str, again: bool = False) -> None:
         self._again = again
         if not function:
             return
-        self._checked = function
-        limits = self._limits
-        self._cpu_limit = min(limits.check_cpu, self._cpu_left[function], limits.exercise_cpu - self._exercise_cpu)
-        self._wall_limit = min(limits.check_wall, self._wall_left[function])
-        self._wall_used = 0.0
-        self._cpu_start = self._worker.cpu() if self._worker is not None else 0.0
+        self._budget.begin(function)
 
     def end_check(self) -> None:
         self._lent.clear()
-        if self._worker is None:
-            return
-        self._exercise_cpu += max(0.0, self._worker.cpu() - self._cpu_start)
-        self._cpu_limit, self._wall_limit, self._wall_used = 5.0, 20.0, 0.0
-        self._cpu_start = self._worker.cpu()
-        if self._worker.arena.used or self._holding:
+        self._budget.tidy()
+        if self._worker is not None and (self._worker.arena.used or self._holding):
             with contextlib.suppress(Interrupted):
                 self._exchange("end")
                 self._holding = False
                 self._worker.arena.reset()
 
     def _pause(self) -> None:
-        """Wait for the worker to say something; end it when its time is up."""
+        """Wait for the worker to say something; end it when its time is up.
+
+        A reply in many pieces, or with many questions before it, is looked at after each of them: a worker that always
+        has a little more to say would otherwise never be late.
+        """
         worker = self._worker
         assert worker is not None
+        self._reads += 1
         step = 0.02
         while True:
-            started = time.monotonic()
-            ready = worker.wait(step)
-            self._wall_used += time.monotonic() - started
-            if ready:
-                return
-            used = worker.cpu() - self._cpu_start
-            if used > self._cpu_limit or self._wall_used > self._wall_limit:
-                if self._checked:
-                    self._cpu_left[self._checked] -= used
-                    self._wall_left[self._checked] -= self._wall_used
-                self._exercise_cpu += used
+            try:
+                with self._budget.waiting():
+                    ready = worker.wait(step)
+            except KeyboardInterrupt:  # nothing will be asked of this worker any more, not even to tidy up
                 self._drop()
-                spent = f"{used:.0f} s of computing" if used > self._cpu_limit else f"{self._wall_used:.0f} s"
+                raise
+            late = self._budget.late()
+            if ready and (self._reads == 1 or not late):
+                return
+            if late:
+                spent = self._budget.overdrawn()
+                self._drop()
                 raise Interrupted("timeout", f"{self.last.text or 'Loading the file'}\ngave no answer within {spent}.")
             step = min(step * 1.5, 0.2)
 
@@ -111,28 +102,28 @@ class RemoteStudent(Student):
             self._worker = self._zygote.spawn()
         except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
             raise Interrupted("grader_error", f"The grader failed, not the submission: {fault}.") from fault
-        checked, saved = self._checked, (self._cpu_limit, self._wall_limit, self._wall_used)
-        self._checked = ""
-        self._cpu_start, self._cpu_limit = 0.0, self._limits.load_cpu
-        self._wall_used, self._wall_limit = 0.0, self._limits.check_wall
-        kind, *rest = self._exchange("load", self.exercise.module, self._parts, self.exercise.off_limits)
-        if kind != "loaded" or len(rest) != 3:
-            self._drop()
-            raise Interrupted("crashed", "The file could not be loaded: the process answered out of turn.")
-        problem, self._failed_cells, conduct = rest
-        self._note_conduct(conduct)
-        if problem is not None:
-            self._drop()
-            raise Interrupted("crashed", f"The file could not be loaded: {problem}")
-        if self._replaced:
-            self._swap(self._replaced)
-        self._checked, (self._cpu_limit, self._wall_limit, self._wall_used) = checked, saved
-        self._cpu_start = self._worker.cpu()
+        with self._budget.loading(self._worker):
+            kind, *rest = self._exchange("load", self.exercise.module, self._parts, self.exercise.off_limits)
+            try:
+                if kind != "loaded":
+                    raise WireError("another reply")
+                problem, self._failed_cells, conduct = replies.loaded(rest)
+            except WireError as error:
+                self._drop()
+                text = "The file could not be loaded: the process answered out of turn."
+                raise Interrupted("crashed", text) from error
+            self._note_conduct(conduct)
+            if problem is not None:
+                self._drop()
+                raise Interrupted("crashed", f"The file could not be loaded: {problem}")
+            if self._replaced:
+                self._swap(self._replaced)
 
     def close(self) -> None:
         self._drop()
 
     def _drop(self) -> int | None:
+        self._budget.gone()
         worker, self._worker = self._worker, None
         return None if worker is None else worker.close()
 
@@ -145,17 +136,22 @@ class RemoteStudent(Student):
         """Send a request and wait for its reply, answering what the worker asks in between."""
         worker = self._worker
         assert worker is not None
+        self._reads = size = items = 0
         try:
-            worker.send(message)
+            self._send(worker, message)
             while True:
-                frame = decoder.unpack(worker.reader.receive(self._pause))
-                if len(frame) < 2 or not isinstance(frame[0], str) or frame[1] != identity:
+                packed = worker.reader.receive(self._pause)
+                frame = decoder.unpack(packed)
+                if not replies.is_reply(frame, identity):
                     self._drop()
                     self._note_conduct(["answered what nobody asked"])
                     raise Interrupted("crashed", f"{self.last.text}\nanswered what nobody asked, and was ended.")
                 kind, _, *rest = frame
                 if kind != "ask":
                     return [kind, *rest]
+                size, items = size + len(packed), items + decoder.items
+                if size > MAX_ASKED_BYTES or items > MAX_ASKED_ITEMS:
+                    raise WireError("more questions than can be answered")
                 self._answer(rest)
         except frames.Closed:
             raise self._gone() from None
@@ -163,6 +159,11 @@ class RemoteStudent(Student):
             self._drop()
             self._note_conduct(["sent bytes that are no message"])
             raise Interrupted("failed", f"{self.last.text}\nreturned {error}.") from None
+
+    def _send(self, worker: Worker, message: bytes) -> None:
+        """Send a message; the time that a worker takes to read it is its own."""
+        with self._budget.waiting():
+            worker.send(message)
 
     def _gone(self) -> Interrupted:
         """What to say of a worker that is not heard any more."""
@@ -186,6 +187,8 @@ class RemoteStudent(Student):
 
     def _answer(self, rest: list[Any]) -> None:
         """Run a function of the grader's for the worker."""
+        if len(rest) != 3:
+            raise WireError("a question that cannot be answered")
         number, args, kwargs = rest
         worker = self._worker
         assert worker is not None
@@ -195,18 +198,17 @@ class RemoteStudent(Student):
             raise WireError("a question that cannot be answered")
         given = [*args, *kwargs.values()]
         before = [frozen(value) for value in given]
-        started = time.monotonic()
         try:
-            answer = ["answer", self._lent[number](*args, **kwargs)]
+            with self._budget.waiting():
+                answer = ["answer", self._lent[number](*args, **kwargs)]
         except Exception as error:
             answer = ["raise", type(error).__name__, str(error)[:500]]
-        self._wall_used += time.monotonic() - started
         changed = [
             [place, value]
             for place, (value, was) in enumerate(zip(given, before, strict=True))
             if isinstance(value, torch.Generator) or (isinstance(value, _CHANGEABLE) and frozen(value) != was)
         ]
-        worker.send(Encoder(refer=self._refer).pack([*answer, changed]))
+        self._send(worker, Encoder(refer=self._refer).pack([*answer, changed]))
 
     def _refer(self, value: Any) -> Remote | None:
         """What a handle or a lent function is on the other side."""
@@ -225,10 +227,7 @@ class RemoteStudent(Student):
 
     # -- calls ------------------------------------------------------------------------------------------------------
     def perform(self, function: Function, call: Call) -> Any:
-        if self._cpu_limit <= 0.1 or self._wall_limit <= 0.1:
-            raise Interrupted("timeout", f"Not run: earlier checks of `{self._checked}` used up all its time.")
-        if self._worker is None:
-            self.load()
+        self._have_worker()
         worker = self._worker
         assert worker is not None
         identity = secrets.token_bytes(16)
@@ -271,20 +270,18 @@ class RemoteStudent(Student):
         if kind == "missing":
             failed = "".join(f"\n{cell} failed: {problem}" for cell, problem in self._failed_cells[:3])
             raise Interrupted("not_implemented", f"There is no function `{function.name}`.{failed}")
-        if kind == "bad":
-            raise Interrupted("failed", f"{call.text}\nreturned {rest[0]}.")
+        if kind == "bad" and len(rest) == 1 and type(rest[0]) is str:
+            raise Interrupted("failed", f"{call.text}\nreturned {rest[0][: replies.TEXT_LIMIT]}.")
         try:
-            if kind == "raised":
-                *description, lines, moved, after, faults, conduct = rest
-                type_name, base, text, explicit = description
-                raised = Raised(type_name, base, text, explicit is True, tuple((int(n), str(t)) for n, t in lines))
-            else:
-                value, moved, after, faults, conduct = rest
-                raised = None
-            self._note_conduct(conduct)
-            self._note(function, call, stored, [str(m) for m in moved], list(after))
+            raised = replies.raised(rest[:5]) if kind == "raised" else None
+            value, *described = (None, *rest[5:]) if raised is not None else rest
+            if kind not in ("raised", "value"):
+                raise WireError("another reply")
+            seen = replies.seen(described)
+            self._note_conduct(seen.conduct)
+            self._note(function, call, stored, seen.moved, seen.after)
             if self._trap is not None:
-                self._trap += [str(fault) for fault in faults]
+                self._trap += seen.faults
         except (ValueError, TypeError) as error:
             self._drop()
             raise Interrupted("crashed", f"{call.text}\nanswered what nobody asked, and was ended.") from error
@@ -315,34 +312,42 @@ class RemoteStudent(Student):
 
     def _note_conduct(self, notes: list[str]) -> None:
         """Keep what the submission tried, for the instructor."""
-        for note in notes[:20]:
-            if len(self.conduct) < 20:
-                self.conduct[str(note)[:200]] = None
+        for note in notes:
+            if len(self.conduct) < replies.NOTES_LIMIT:
+                self.conduct[note] = None
+
+    def _have_worker(self) -> None:
+        """Have a worker with time left to use.  Raises Interrupted if it is used up, or there is none to be had."""
+        self._budget.refuse_if_spent(new_worker=self._worker is None)
+        if self._worker is None:
+            self.load()
 
     def gradient(self, worker: Worker, identity: bytes, numbers: list[int], weights: list[torch.Tensor]) -> list[Any]:
         """The backward pass of an earlier call, run where its graph is."""
         if worker is not self._worker:
             raise Interrupted("crashed", f"{self.last.text}\nended before its gradient was asked for.")
         kind, *rest = self._exchange("grad", identity, numbers, weights)
-        if kind == "raised":
-            type_name, base, text, *_ = rest
-            raise remote_error(Raised(type_name, base, text))
-        if kind != "value" or not isinstance(rest[0], list):
+        raised = None
+        with contextlib.suppress(WireError):
+            raised = replies.raised(rest[:5]) if kind == "raised" else None
+        if raised is not None:
+            raise remote_error(raised)
+        if kind != "value" or not rest or not isinstance(rest[0], list):
             raise Interrupted("failed", f"{self.last.text}\nhas a gradient that cannot be read.")
-        return rest[0]
+        gradients: list[Any] = rest[0]
+        return gradients
 
     # -- tests of the student's -------------------------------------------------------------------------------------
     def tests(self) -> Collected:
         self.calls += 1
         self.last = Call("the tests", (), (), {})
-        if self._worker is None:
-            self.load()
+        self._have_worker()
         kind, *rest = self._exchange("tests")
         try:
             if kind != "tests":
                 raise ValueError
             names, left_out, problems, conduct = rest
-            self._note_conduct(conduct)
+            self._note_conduct(replies.notes(conduct))
             return collected(names, left_out, problems)
         except (ValueError, TypeError) as error:
             self._drop()
@@ -352,10 +357,7 @@ class RemoteStudent(Student):
     def run_test(self, name: str, implementation: Implementation, seconds: float) -> Tested:
         self.calls += 1
         self.last = Call(plain_text(name, NAME_LIMIT), (), (), {})
-        if self._cpu_limit <= 0.1 or self._wall_limit <= 0.1:
-            raise Interrupted("timeout", f"Not run: earlier checks of `{self._checked}` used up all its time.")
-        if self._worker is None:
-            self.load()
+        self._have_worker()
         lent = {key: self.lend(with_their_state(function)) for key, function in implementation.items()}
         functions = {key: Remote(function.number, "grader") for key, function in lent.items()}
         try:
@@ -363,7 +365,7 @@ class RemoteStudent(Student):
             if kind != "tested":
                 raise ValueError
             outcome, message, conduct = rest
-            self._note_conduct(conduct)
+            self._note_conduct(replies.notes(conduct))
         except (ValueError, TypeError):
             self._drop()
             return Tested("error", "The process answered out of turn, and was ended.")
@@ -378,8 +380,7 @@ class RemoteStudent(Student):
     # -- settings ---------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def replacing(self, **functions: Callable[..., Any]) -> Iterator[None]:
-        if self._worker is None:
-            self.load()
+        self._have_worker()
         lent = {name: f if isinstance(f, Handle) else self.lend(f) for name, f in functions.items()}
         self._replaced = lent
         self._swap(lent)

@@ -37,17 +37,20 @@ class Tested:
 
 
 def collected(names: Any, left_out: Any, problems: Any) -> Collected:
-    """What a worker says of its tests.  Raises ValueError or TypeError if that is no list of different names."""
-    found = tuple(str(name) for name in names)
-    if len(found) > MOST_TESTS or len(set(found)) != len(found):
-        raise ValueError("too many tests, or two of one name")
-    return Collected(found, int(left_out), tuple(plain_text(str(problem), MESSAGE_LIMIT) for problem in problems[:5]))
+    """What a worker says of its tests.  Raises ValueError if that is no list of different names."""
+    if type(names) is not list or type(left_out) is not int or type(problems) is not list:
+        raise ValueError("no list of tests")
+    if len(names) > MOST_TESTS or any(type(text) is not str for text in (*names, *problems[:5])):
+        raise ValueError("too many tests, or names that are none")
+    if len(set(names)) != len(names):
+        raise ValueError("two tests of one name")
+    return Collected(tuple(names), left_out, tuple(plain_text(problem, MESSAGE_LIMIT) for problem in problems[:5]))
 
 
 def tested(outcome: Any, message: Any) -> Tested:
     """What a worker says of one test."""
     known = outcome if isinstance(outcome, str) and outcome in OUTCOMES else "error"
-    return Tested(known, plain_text(str(message), MESSAGE_LIMIT))
+    return Tested(known, plain_text(message if isinstance(message, str) else "", MESSAGE_LIMIT))
 
 
 def with_their_state(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,11 +9,9 @@ import select
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,6 +27,7 @@ from autograder.sandbox.confine import View
 from autograder.wire import frames
 from autograder.wire.arena import Arena
 from autograder.wire.errors import GraderFault
+from autograder.wire.scratch import ScratchFolder
 
 PACKAGE = Path(__file__).parents[1]
 #: What the worker is made of: nothing here knows a test, a solution or a grade.
@@ -55,7 +54,7 @@ RUNTIME = [
 ]
 MEMORY_BYTES = 8 * 1024**3
 START_SECONDS = 120
-SEND_SECONDS = 60
+SEND_SECONDS = 20
 
 
 class Zygote:
@@ -92,8 +91,8 @@ class Zygote:
         self._ended: dict[int, int] = {}
 
     def __enter__(self) -> Zygote:
-        self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
-        self._folder.chmod(0o755)
+        self._scratch = ScratchFolder()
+        self._folder = self._scratch.path
         try:
             self._stage()
             self._start()
@@ -104,7 +103,7 @@ class Zygote:
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._scratch.remove()
 
     # -- the zygote -------------------------------------------------------------------------------------------------
     def _stage(self) -> None:
@@ -305,8 +304,6 @@ class Worker:
         self.arena = arena
         self.pidfd = pidfd
         self._scratch = scratch
-        # a worker that does not read must not hold the grader up (socket(7), SO_SNDTIMEO)
-        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
         self._poll.register(pidfd, select.POLLIN)
@@ -341,9 +338,19 @@ class Worker:
         return bool(select.select([self.pidfd], [], [], 1.0)[0])
 
     def send(self, message: bytes) -> None:
+        """Send a message.  Raises frames.Closed if it is not read, whole, within `SEND_SECONDS`."""
+        deadline = time.monotonic() + SEND_SECONDS
+        writable = select.poll()
+        writable.register(self.channel, select.POLLOUT)
+        rest = memoryview(frames.framed(message))
         try:
-            frames.send(self.channel, message)
-        except BlockingIOError as error:
+            while rest:
+                left = deadline - time.monotonic()
+                if left <= 0 or not writable.poll(left * 1000):
+                    raise frames.Closed
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[self.channel.send(rest, socket.MSG_DONTWAIT) :]
+        except ConnectionError as error:
             raise frames.Closed from error
 
     def close(self) -> int | None:

@@ -1,9 +1,11 @@
-"""The sample class, from released assignments to grades and feedback, with nbgrader's own commands: `make nbgrader-demo`."""
+"""The sample class, from released assignments to grades and feedback, by nbgrader's commands: `make nbgrader-demo`."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -33,18 +35,23 @@ def main() -> None:
     course = parser.parse_args().course.resolve()
     started = time.monotonic()
     shutil.rmtree(course, ignore_errors=True)
+    where = os.path.relpath(course)
+    entries = tomllib.loads(Path(__file__).with_name("students.toml").read_text(encoding="utf-8"))["handed_in"]
+    print(f"A sample class as an nbgrader course, in {where}/. This runs there:")
     shutil.copytree(ROOT / "notebooks", course, ignore=shutil.ignore_patterns("zh", *PRODUCTS))
     for assignment in ASSIGNMENTS:
         nbgrader(course, "db", "assignment", "add", assignment, "--duedate", DUE)
         nbgrader(course, "generate_assignment", assignment)
-    hand_in(course)
+    hand_in(course, entries)
+    print(f"  {len({entry['student'] for entry in entries})} students hand in {len(entries)} notebooks: submitted/")
     for assignment in ASSIGNMENTS:
         nbgrader(course, "autograde", assignment)
         nbgrader(course, "generate_feedback", assignment)
     nbgrader(course, "export", "--to", "grades.csv")
     rows = list(csv.DictReader((course / "grades.csv").read_text(encoding="utf-8").splitlines()))
-    show(rows)
-    print(f"Feedback for each student: {course / 'feedback'}   ({time.monotonic() - started:.0f} s)")
+    show(rows, entries)
+    print(f"Feedback, a page for each: {where}/feedback/STUDENT/EXERCISE/   ({time.monotonic() - started:.0f} s)")
+    print(f"To mark the answer of s01 that waits: cd {where} && jupyter lab, then Nbgrader › Formgrader")
     wrong = [problem for problem in problems(rows) if problem]
     if wrong:
         raise SystemExit("\n".join(["The demo did not end as it should:", *wrong]))
@@ -57,16 +64,15 @@ PRODUCTS = ("release", "submitted", "autograded", "feedback", "gradebook.db", "*
 
 def nbgrader(course: Path, *arguments: str) -> None:
     """Run one of nbgrader's commands in the folder of the course; say so, and end if it fails."""
-    print("$ nbgrader", *arguments, flush=True)
+    print("$ nbgrader", shlex.join(arguments), flush=True)
     command = [sys.executable, "-m", "nbgrader", *arguments]
     done = subprocess.run(command, cwd=course, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{done.stdout}{done.stderr}nbgrader {arguments[0]} ended with {done.returncode}")
 
 
-def hand_in(course: Path) -> None:
+def hand_in(course: Path, entries: list[dict[str, str]]) -> None:
     """Put what the class handed in where `nbgrader collect` would put it."""
-    entries = tomllib.loads(Path(__file__).with_name("students.toml").read_text(encoding="utf-8"))["handed_in"]
     for entry in entries:
         module = next(exercise.module for exercise in SYLLABUS if exercise.id == entry["assignment"])
         released = nbformat.read(course / "release" / entry["assignment"] / f"{module}.ipynb", as_version=4)
@@ -127,17 +133,24 @@ MISHAPS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def show(rows: list[dict[str, str]]) -> None:
-    """The gradebook as a table."""
-    print(f"\n{'student':10}{'assignment':12}{'score':>8}{'of':>6}{'late':>7}  status")
+def show(rows: list[dict[str, str]], entries: list[dict[str, str]]) -> None:
+    """The gradebook as a table, with what stands behind each line."""
+    behind = {(entry["student"], entry["assignment"]): _behind(entry) for entry in entries}
+    print(f"\n{'student':9}{'assignment':11}{'score':>6}{'of':>6}{'late':>7}  {'status':20}what was handed in")
     for row in sorted(rows, key=lambda row: (row["student_id"], row["assignment"])):
         if row["status"] != "missing":
             late = f"-{row['late_submission_penalty']}" if float(row["late_submission_penalty"] or 0) else ""
             print(
-                f"{row['student_id']:10}{row['assignment']:12}{row['score']:>8}{row['max_score']:>6}{late:>7}"
-                f"  {row['status']}"
+                f"{row['student_id']:9}{row['assignment']:11}{row['score']:>6}{row['max_score']:>6}{late:>7}"
+                f"  {row['status']:20}{behind[row['student_id'], row['assignment']]}"
             )
     print()
+
+
+def _behind(entry: dict[str, str]) -> str:
+    """The name of the sample, which says what is wrong with it, and what happened to the notebook."""
+    name = entry["from"].partition("/")[0].replace("_", " ")
+    return "; ".join(filter(None, [name, entry.get("then", "")]))
 
 
 def problems(rows: list[dict[str, str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Labelled texts by name, cut into train, validation and test: synthetic reviews, film snippets, IMDb, or your own CSV.
+"""Labelled texts by name, cut into train, validation and test: a grammar's reviews, film snippets, IMDb, SST-2, a CSV.
 
     python -m exercises.kit.datasets movies
 
@@ -38,12 +38,31 @@ class TextSplits(NamedTuple):
     test: Sequence[Review]
 
 
+class Hub(NamedTuple):
+    """Where a data set of the hub is, and which of its parts have labels.  The name of its text column differs too."""
+
+    path: str
+    configuration: str | None
+    text: str
+    #: The part that the test texts come from; train and validation are both cut from "train".
+    test: str
+    megabytes: int
+
+
+HUB = {
+    "imdb": Hub("stanfordnlp/imdb", None, "text", "test", 84),
+    # GLUE keeps the labels of its test part to itself, so its validation part has to be the test here
+    "sst2": Hub("nyu-mll/glue", "sst2", "sentence", "validation", 4),
+}
+
+
 def load_texts(name: str, sizes: Sizes | tuple[int, int, int], seed: int = 0) -> TextSplits:
     """Texts and labels of a data set, no text in two parts or twice in one.
 
     name: "synthetic", reviews from a grammar (`exercises.kit.reviews`);
         "movies", one-sentence film reviews rated by people (fetch them first, see above);
         "imdb", long film reviews from the hub; its own test texts make the test part;
+        "sst2", pieces of film reviews from the hub (GLUE); test comes from its validation part, whose labels are known;
         a path of a CSV file with the columns text and label, labels 0 … C-1.
     seed: decides which text goes where.
 
@@ -59,12 +78,13 @@ def load_texts(name: str, sizes: Sizes | tuple[int, int, int], seed: int = 0) ->
         return TextSplits(*_cut(reviews(sum(sizes), seed), sizes))
     if name == "movies":
         return TextSplits(*_shuffled_cut(name, read_snippets(), sizes, seed))
-    if name == "imdb":
-        return _load_imdb(sizes, seed)
+    if name in HUB:
+        return _load_hub(name, sizes, seed)
     if Path(name).suffix.lower() == ".csv":
         return TextSplits(*_shuffled_cut(name, read_csv(Path(name)), sizes, seed))
     raise ValueError(
-        f'There is no data set {name!r}: there are "synthetic", "movies", "imdb", and any file whose name ends in .csv'
+        f'There is no data set {name!r}: there are "synthetic", "movies", "imdb", "sst2", '
+        "and any file whose name ends in .csv"
     )
 
 
@@ -130,27 +150,29 @@ def read_csv(path: Path) -> list[Review]:
     return texts
 
 
-def _load_imdb(sizes: Sizes, seed: int) -> TextSplits:
+def _load_hub(name: str, sizes: Sizes, seed: int) -> TextSplits:
+    hub = HUB[name]
     try:
         import datasets
     except ImportError as error:
         raise Unavailable(
-            'The data set "imdb" is read with the package datasets, which is not installed. '
+            f'The data set "{name}" is read with the package datasets, which is not installed. '
             "Install it with: pip install 'bert-exercises[real]'"
         ) from error
     try:
-        learn, test = datasets.load_dataset("stanfordnlp/imdb", split=["train", "test"])
+        learn, test = datasets.load_dataset(hub.path, hub.configuration, split=["train", hub.test])
     except (OSError, datasets.exceptions.DatasetsError) as error:
         raise Unavailable(
-            'The data set "imdb" (84 MB) could not be fetched from the hub. With a connection, run this again: it is '
-            "then kept. Without one, save it elsewhere as a CSV file with the columns text and label and give it; "
-            f'or use "movies" or "synthetic". ({str(error).strip().splitlines()[0] if str(error) else error!r})'
+            f'The data set "{name}" ({hub.megabytes} MB) could not be fetched from the hub. With a connection, run '
+            "this again: it is then kept. Without one, save it elsewhere as a CSV file with the columns text and label "
+            'and give it; or use "movies" or "synthetic". '
+            f"({str(error).strip().splitlines()[0] if str(error) else error!r})"
         ) from error
-    learning = [Review(row["text"], row["label"]) for row in learn]
+    learning = [Review(row[hub.text], row["label"]) for row in learn]
     known = {text for text, _ in learning}
-    testing = [Review(row["text"], row["label"]) for row in test if row["text"] not in known]
-    train, validation = _shuffled_cut("imdb, train", learning, (sizes.train, sizes.validation), seed)
-    (test_texts,) = _shuffled_cut("imdb, test", testing, (sizes.test,), seed)
+    testing = [Review(row[hub.text], row["label"]) for row in test if row[hub.text] not in known]
+    train, validation = _shuffled_cut(f"{name}, train", learning, (sizes.train, sizes.validation), seed)
+    (test_texts,) = _shuffled_cut(f"{name}, {hub.test}", testing, (sizes.test,), seed)
     return TextSplits(train, validation, test_texts)
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import copy
 import importlib
+import importlib.util
 import json
 import os
+import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,8 +26,9 @@ import torch
 from exercises.kit.classifier import Classifier
 from exercises.kit.datasets import load_splits
 from exercises.kit.encoder import load_encoder
+from exercises.kit.lab_report import Run
 from exercises.kit.records import ComparisonConfig, RunRecord
-from exercises.kit.training import seeded
+from exercises.kit.training import FitLog, logged_fits, seeded
 from exercises.kit.unavailable import Unavailable
 
 
@@ -47,10 +50,12 @@ EXPERIMENTS = {
 }
 #: Learning rates that are tried for each kind of encoder and method, and values of C; as many for each method.
 RATES = {
-    "tiny": {"frozen": (3e-2, 1e-1), "full": (3e-4, 1e-3), "lora": (3e-3, 1e-2)},
-    "other": {"frozen": (3e-3, 1e-2), "full": (5e-5, 1e-4), "lora": (5e-4, 2e-3)},
+    "tiny": {"frozen": (1e-2, 3e-2), "full": (3e-4, 1e-3), "lora": (3e-3, 1e-2)},
+    "other": {"frozen": (3e-3, 1e-2), "full": (5e-5, 1e-4), "lora": (2e-3, 5e-3)},
 }
-INVERSE_REGULARISATION = (0.1, 1.0)
+INVERSE_REGULARISATION = (1.0, 10.0)
+#: Of a learning curve.
+CURVE_POINTS = 40
 
 
 class LabError(ValueError):
@@ -75,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m exercises.kit.lab", description=__doc__.split("\n")[0])
     parser.add_argument("exercise", choices=EXPERIMENTS)
     parser.add_argument("--package", choices=["exercises", "solutions"], default="exercises", help="whose functions")
-    parser.add_argument("--data", default="synthetic", help='"synthetic", "movies", "imdb" or a CSV file')
+    parser.add_argument("--data", default="synthetic", help='"synthetic", "movies", "imdb", "sst2" or a CSV file')
     parser.add_argument("--encoder", default="tiny", help='"tiny", "minilm", a folder or a name of the hub')
     parser.add_argument(
         "--sizes", type=int, nargs=3, default=(1000, 500, 1000), metavar="N", help="texts to train, validate, test"
@@ -98,6 +103,8 @@ def run(given: argparse.Namespace) -> None:
     experiment = EXPERIMENTS[given.exercise]
     module = importlib.import_module(f"{given.package}.{experiment.module}")
     compare: Callable[..., list[RunRecord]] = getattr(module, experiment.function)
+    if importlib.util.find_spec("matplotlib") is None:  # said now, not when all is trained and the figures are due
+        raise Unavailable("The figures need Matplotlib, which is not installed: pip install matplotlib")
     device = given.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -108,22 +115,26 @@ def run(given: argparse.Namespace) -> None:
     encoder: Any = pretrained.encoder
     positions = int(encoder.config.max_position_embeddings)
     splits = load_splits(given.data, pretrained.tokenizer, tuple(given.sizes), max_length=positions)
-    setup = {name: value for name, value in vars(given).items() if name not in ("out", "seeds", "device")}
-    store = Records(given.out, {**setup, "max_lengths": list(given.max_lengths), "sizes": list(given.sizes)})
-    make_model = model_maker(pretrained.encoder)
     config = _config(given, experiment, pretrained.tokenizer.vocabulary, device)
+    options = {name: value for name, value in vars(given).items() if name not in ("out", "seeds", "device")}
+    if not experiment.lengths:
+        del options["max_lengths"]
+    store = Records(given.out, {"options": options, "settings": config.settings})
+    make_model = model_maker(pretrained.encoder)
     units = list(_units(config, experiment, given.seeds))
     for name, unit in tqdm(units, desc=given.exercise, unit="run", file=sys.stderr):
         if name in store.done:
             continue
         try:
-            records = compare(splits, make_model, unit)
+            with logged_fits() as logs:
+                records = compare(splits, make_model, unit)
         except NotImplementedError as error:
             raise LabError(
                 f"{experiment.module}.py is not written yet ({error}); --package solutions runs the reference"
             ) from None
-        store.add(name, records)
-    lab_report.write(given.out, given.exercise, store.records, splits, store.setup, device, module)
+        load = os.getloadavg()[0]
+        store.add(name, [_run(record, logs, load) for record in records])
+    lab_report.write(given.out, store.runs, splits, store.setup, device, module)
     print(f"{given.out}/table.md")
 
 
@@ -135,6 +146,22 @@ def model_maker(encoder: torch.nn.Module) -> Callable[[int], Classifier]:
             return Classifier(copy.deepcopy(encoder), 2)
 
     return make_model
+
+
+def _run(record: RunRecord, logs: Sequence[FitLog], load: float) -> Run:
+    """The record with what `fit` noted of its training run: nothing if that was not made by `fit`."""
+    rate = record.chosen_hyperparameters.get("learning_rate")
+    for log in logs:
+        if (log.learning_rate, log.seed, log.trainable_parameters) == (rate, record.seed, record.trainable_parameters):
+            return Run(record, learning_curve(log.losses), log.cpu_seconds, load)
+    return Run(record, [], None, load)
+
+
+def learning_curve(losses: Sequence[float]) -> list[tuple[int, float]]:
+    """(updates so far, mean loss since the point before), at most CURVE_POINTS of them."""
+    step = max(1, -(-len(losses) // CURVE_POINTS))
+    pieces = [(start, losses[start : start + step]) for start in range(0, len(losses), step)]
+    return [(start + len(piece), statistics.fmean(piece)) for start, piece in pieces]
 
 
 def _config(given: argparse.Namespace, experiment: Experiment, vocabulary: Any, device: str) -> ComparisonConfig:
@@ -169,6 +196,8 @@ def _units(config: ComparisonConfig, experiment: Experiment, seeds: int) -> Iter
 class Records:
     """records.jsonl: the setup in the first line, then a line for each unit that is done, whole or not there.
 
+    The setup holds all that decides what comes out, the settings that are tried too: they may change with the course.
+
     Raises LabError if the folder holds records of another setup.
     """
 
@@ -176,24 +205,37 @@ class Records:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / "records.jsonl"
         self.setup = setup
-        self.done: dict[str, list[RunRecord]] = {}
+        self.done: dict[str, list[Run]] = {}
         lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         if lines and json.loads(lines[0]) != json.loads(json.dumps(setup)):
             raise LabError(f"{folder} holds records of another setup ({lines[0]}); choose another --out, or delete it")
         for line in lines[1:]:
             entry = json.loads(line)
-            self.done[entry["unit"]] = [RunRecord(**record) for record in entry["records"]]
+            curves = [[(updates, loss) for updates, loss in curve] for curve in entry["curves"]]
+            records = [RunRecord(**record) for record in entry["records"]]
+            self.done[entry["unit"]] = [
+                Run(record, curve, seconds, entry["load"])
+                for record, curve, seconds in zip(records, curves, entry["cpu_seconds"], strict=True)
+            ]
 
     @property
-    def records(self) -> list[RunRecord]:
-        return [record for records in self.done.values() for record in records]
+    def runs(self) -> list[Run]:
+        return [run for runs in self.done.values() for run in runs]
 
-    def add(self, unit: str, records: Sequence[RunRecord]) -> None:
-        self.done[unit] = list(records)
+    def add(self, unit: str, runs: Sequence[Run]) -> None:
+        self.done[unit] = list(runs)
         lines = [json.dumps(self.setup)]
         lines += [
-            json.dumps({"unit": name, "records": [asdict(record) for record in found]})
-            for name, found in self.done.items()
+            json.dumps(
+                {
+                    "unit": name,
+                    "load": runs[0].load,
+                    "records": [asdict(run.record) for run in runs],
+                    "curves": [run.curve for run in runs],
+                    "cpu_seconds": [run.cpu_seconds for run in runs],
+                }
+            )
+            for name, runs in self.done.items()
         ]
         partial = self._path.with_suffix(f".{os.getpid()}.partial")
         partial.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,40 +1,53 @@
-"""What the lab writes: a Markdown table of mean and spread over the seeds, and figures."""
+"""What the lab writes: a Markdown table of mean and spread over the seeds, and below it how it came about."""
 
 from __future__ import annotations
 
+import itertools
+import os
 import platform
 import statistics
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from exercises.kit.records import RunRecord
 from exercises.kit.types import Splits
 
+#: What the runs of one line of the table share: the method; in exercise 10, its maximum length and strategy as well.
 Group = tuple[str, ...]
 
 
+class Run(NamedTuple):
+    """A record, and the learning curve of the training run that it is about."""
+
+    record: RunRecord
+    #: (updates so far, training loss): empty for a run without updates, or with a training loop of its own.
+    curve: list[tuple[int, float]]
+    #: CPU time of that training run; None likewise.
+    cpu_seconds: float | None
+    #: How many processes the machine had to run at the end: with more than it has cores, times are those of a queue.
+    load: float
+
+
 def write(
-    folder: Path,
-    exercise: str,
-    records: Sequence[RunRecord],
-    splits: Splits,
-    setup: dict[str, Any],
-    device: str,
-    module: ModuleType,
+    folder: Path, runs: Sequence[Run], splits: Splits, setup: dict[str, Any], device: str, module: ModuleType
 ) -> None:
-    """table.md and PNG files, from all records."""
-    groups: dict[Group, list[RunRecord]] = {}
-    for record in records:
-        groups.setdefault(_group(record), []).append(record)
-    figures = _figures(folder, groups, splits, module)
-    lines = [f"# {exercise}: {setup['data']} with {setup['encoder']}", "", *_table(groups), ""]
-    lines += [f"![{name}]({name}.png)" for name in figures]
-    lines += ["", *_environment(setup, splits, device), ""]
+    """table.md and PNG files, from all runs."""
+    from exercises.kit.lab_figures import draw
+
+    groups: dict[Group, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_group(run.record), []).append(run)
+    options = setup["options"]
+    lines = [f"# {options['exercise']}: {options['data']} with {options['encoder']}", "", *_table(groups, device), ""]
+    lines += _differences(groups)
+    lines += [f"![{name}]({name}.png)" for name in draw(folder, groups, splits, module)]
+    lines += ["", *_environment(setup, splits, device, runs), ""]
     (folder / "table.md").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -44,96 +57,103 @@ def _group(record: RunRecord) -> Group:
     return (record.method, str(record.max_length), str(record.strategy))
 
 
-def _table(groups: dict[Group, list[RunRecord]]) -> list[str]:
-    columns: list[tuple[str, Callable[[RunRecord], float | None], str]] = [
-        ("accuracy", lambda r: r.accuracy, ".3f"),
-        ("F1", lambda r: r.f1, ".3f"),
-        ("train s", lambda r: r.train_seconds, ".2f"),
-        ("predict s", lambda r: r.predict_seconds, ".2f"),
-        ("peak MiB", lambda r: r.peak_memory_bytes / 2**20, ".0f"),
-        ("trainable", lambda r: r.trainable_parameters, ",.0f"),
-        ("total", lambda r: r.total_parameters, ",.0f"),
-        ("encoder forward", lambda r: r.encoder_forward_calls, ".0f"),
-        ("backward", lambda r: r.encoder_backward_calls, ".0f"),
-        ("truncated", lambda r: r.truncation_ratio, ".3f"),
-        ("padding", lambda r: r.padding_ratio, ".3f"),
+def _table(groups: Mapping[Group, Sequence[Run]], device: str) -> list[str]:
+    columns: list[tuple[str, Callable[[Run], float | None], str]] = [
+        ("validation", lambda r: r.record.validation_score, ".3f"),
+        ("accuracy", lambda r: r.record.accuracy, ".3f"),
+        ("F1", lambda r: r.record.f1, ".3f"),
+        ("train s", lambda r: r.record.train_seconds, ".3f"),
+        ("train CPU s", lambda r: r.cpu_seconds if device == "cpu" else None, ".3f"),
+        ("predict s", lambda r: r.record.predict_seconds, ".3f"),
+        ("peak MiB", lambda r: r.record.peak_memory_bytes / 2**20, ".0f"),
+        ("trainable", lambda r: r.record.trainable_parameters, ",.0f"),
+        ("total", lambda r: r.record.total_parameters, ",.0f"),
+        ("encoder forward", lambda r: r.record.encoder_forward_calls, ".0f"),
+        ("backward", lambda r: r.record.encoder_backward_calls, ".0f"),
+        ("truncated", lambda r: r.record.truncation_ratio, ".3f"),
+        ("padding", lambda r: r.record.padding_ratio, ".3f"),
     ]
-    shown = [c for c in columns if any(c[1](record) is not None for found in groups.values() for record in found)]
+    all_runs = [run for runs in groups.values() for run in runs]
+    shown = [column for column in columns if any(column[1](run) is not None for run in all_runs)]
     lengths = any(len(group) > 1 for group in groups)
-    heads = ["method", *(["max length", "padding by"] if lengths else []), "seeds", *(head for head, _, _ in shown)]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * (len(heads) - len(shown)) + " ---: |" * len(shown)]
-    for group, found in groups.items():
-        cells = [
-            _spread([value for record in found if (value := read(record)) is not None], form) for _, read, form in shown
-        ]
-        lines.append("| " + " | ".join([*group, str(len(found)), *cells]) + " |")
+    heads = ["method", *(["max length", "padding by"] if lengths else []), "seeds", "chosen (seeds)"]
+    names = [*heads, *(head for head, _, _ in shown)]
+    lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(heads) + " ---: |" * len(shown)]
+    for group, runs in groups.items():
+        cells = [_spread([value for run in runs if (value := read(run)) is not None], form) for _, read, form in shown]
+        chosen = _chosen([run.record for run in runs])
+        lines.append("| " + " | ".join([*group, str(len(runs)), chosen, *cells]) + " |")
     return lines
 
 
-def _spread(values: Sequence[float], form: str) -> str:
-    """Mean ± standard deviation (n - 1) over the seeds; the mean alone where nothing varies."""
+def _differences(groups: Mapping[Group, Sequence[Run]]) -> list[str]:
+    """Accuracies of two lines of the table, subtracted seed by seed: what they share cancels, such as a lucky start."""
+    lines = ["| difference in accuracy, by seed | mean ± sd | each seed |", "| --- | ---: | --- |"]
+    for one, other in itertools.combinations(groups, 2):
+        accuracy = [{run.record.seed: run.record.accuracy for run in groups[group]} for group in (other, one)]
+        seeds = sorted(accuracy[0].keys() & accuracy[1].keys())
+        if len(seeds) > 1:
+            found = [accuracy[0][seed] - accuracy[1][seed] for seed in seeds]
+            each = ", ".join(f"{value:+.3f}" for value in found)
+            lines.append(f"| {' '.join(other)} − {' '.join(one)} | {_spread(found, '+.3f', '.3f')} | {each} |")
+    return [*lines, ""] if len(lines) > 2 else []
+
+
+def _chosen(records: Sequence[RunRecord]) -> str:
+    """Which setting validation chose, and for how many seeds: one at the end of a grid may ask for a wider one."""
+    picks = Counter(value for record in records for value in record.chosen_hyperparameters.values())
+    return ", ".join(f"{value:g} ({count})" for value, count in sorted(picks.items()))
+
+
+def _spread(values: Sequence[float], form: str, deviation: str = "") -> str:
+    """Mean ± standard deviation (n - 1) over the seeds; the mean alone where nothing varies, a dash of none."""
+    if not values:
+        return "–"
     mean = statistics.fmean(values)
     if len(values) < 2 or max(values) == min(values):
         return f"{mean:{form}}"
-    return f"{mean:{form}} ± {statistics.stdev(values):{form}}"
+    return f"{mean:{form}} ± {statistics.stdev(values):{deviation or form}}"
 
 
-def _figures(folder: Path, groups: dict[Group, list[RunRecord]], splits: Splits, module: ModuleType) -> list[str]:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    for group, found in groups.items():
-        axes.scatter([r.train_seconds for r in found], [r.accuracy for r in found], label=" ".join(group), alpha=0.8)
-    axes.set_xscale("log")
-    axes.set_xlabel("seconds of training (a dot is a seed)")
-    axes.set_ylabel("accuracy on the test split")
-    axes.legend(fontsize="small")
-    figure.savefig(folder / "quality_vs_cost.png", dpi=90)
-    plt.close(figure)
-    names = ["quality_vs_cost"]
-    by_length = getattr(module, "errors_by_length", None)
-    if by_length is not None:
-        figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-        lengths = [len(example.input_ids) for example in splits.test]
-        labels = [example.label for example in splits.test]
-        for group, found in groups.items():
-            if group[-1] != "dynamic":
-                continue
-            correct = [p == y for record in found for p, y in zip(record.test_predictions, labels, strict=True)]
-            rows = by_length(lengths * len(found), correct, (8, 16, 32))
-            rows = [row for row in rows if row.error_rate is not None]
-            names_of_groups = [f"{r.shortest}–{r.longest if r.longest is not None else '…'}" for r in rows]
-            axes.plot(names_of_groups, [row.error_rate for row in rows], marker="o", label=f"at most {group[1]}")
-        axes.set_xlabel("tokens of the original text")
-        axes.set_ylabel("share of errors")
-        axes.set_ylim(bottom=0)
-        axes.legend(fontsize="small")
-        figure.savefig(folder / "errors_by_length.png", dpi=90)
-        plt.close(figure)
-        names.append("errors_by_length")
-    return names
-
-
-def _environment(setup: dict[str, Any], splits: Splits, device: str) -> list[str]:
-    options = [f"--{name.replace('_', '-')} {_words(value)}" for name, value in setup.items() if name != "exercise"]
-    name = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine()
-    counts = [len(part) for part in splits]
-    sizes = f"{counts[0]} texts to train, {counts[1]} to validate, {counts[2]} to test"
-    return [
-        "Mean ± standard deviation over seeds; all share one split, so the spread says nothing about other texts.",
-        f"{sizes}. Settings are chosen on validation; test is read once a run.",
+def _environment(setup: dict[str, Any], splits: Splits, device: str, runs: Sequence[Run]) -> list[str]:
+    options = {**setup["options"], "seeds": len({run.record.seed for run in runs})}
+    exercise = options.pop("exercise")
+    words = " ".join(f"--{name.replace('_', '-')} {_words(value)}" for name, value in options.items())
+    name = torch.cuda.get_device_name() if device == "cuda" else _processor()
+    train, validation, test = map(len, splits)
+    tried = [f"{method} {', '.join(f'{v:g}' for v in values)}" for method, values in setup["settings"].items()]
+    where = f"{device} ({name}), 1 thread" if device == "cpu" else f"{device} ({name})"
+    lines = [
+        f"    python -m exercises.kit.lab {exercise} {words} --out OUT",
         "",
-        f"    python -m exercises.kit.lab {setup['exercise']} {' '.join(options)}",
+        f"{train} texts to train, {validation} to validate, {test} to test. Settings tried: {'; '.join(tried)}.",
+        "The best of them on validation reads the test texts, once.",
         "",
-        f"Device: {device} ({name}), 1 thread. Python {platform.python_version()}, torch {torch.__version__}, "
-        f"transformers {version('transformers')}, scikit-learn {version('scikit-learn')}. "
-        "On a CPU, the peak is that of "
-        "the whole process.",
+        "Mean ± standard deviation over seeds; all share one split, so the spread says nothing about other texts. The",
+        f"choice of the test texts alone gives an accuracy of 0.8 a standard error of {(0.8 * 0.2 / test) ** 0.5:.3f}.",
+        "",
+        f"Device: {where}. Python {platform.python_version()}, torch {torch.__version__}, transformers",
+        f"{version('transformers')}, scikit-learn {version('scikit-learn')}.",
     ]
+    loads = [run.load for run in runs]
+    lines.append(
+        f"Seconds are wall time; {min(loads):.1f} to {max(loads):.1f} processes were running or waiting on "
+        f"{os.cpu_count()} cores (load average)."
+    )
+    if device == "cpu":
+        lines.append("The peak is that of the whole process, data and libraries included.")
+    return lines
+
+
+def _processor() -> str:
+    """The processor's own name; Linux keeps it where the standard library does not look."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _words(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

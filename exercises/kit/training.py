@@ -6,7 +6,9 @@ It is as plain as it can be: no early stopping, no schedule, no choice of settin
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import torch
@@ -24,6 +26,32 @@ class Batch(NamedTuple):
     attention_mask: Tensor
     #: int64 (m,).
     labels: Tensor
+
+
+class FitLog(NamedTuple):
+    """What one call of `fit` did: enough to tell which record it belongs to, its course, and its work."""
+
+    learning_rate: float
+    seed: int
+    trainable_parameters: int
+    #: The training loss of each update, with dropout, in nats.
+    losses: list[float]
+    #: Of this process: on a busy machine, a better measure of the work than wall time.
+    cpu_seconds: float
+
+
+_logs: ContextVar[list[FitLog] | None] = ContextVar("_logs", default=None)
+
+
+@contextlib.contextmanager
+def logged_fits() -> Iterator[list[FitLog]]:
+    """Inside, every call of `fit` that ends adds a log to the list; for learning curves."""
+    logs: list[FitLog] = []
+    token = _logs.set(logs)
+    try:
+        yield logs
+    finally:
+        _logs.reset(token)
 
 
 def collate(examples: Sequence[Example], *, pad_id: int = 0, device: str = "cpu", length: int | None = None) -> Batch:
@@ -88,6 +116,8 @@ def fit(
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learning, lr=learning_rate, weight_decay=weight_decay)
     order = endless_order(len(examples), seed)
+    losses = []
+    started = time.process_time()
     with seeded(seed):
         for _ in range(updates):
             chosen = [examples[next(order)] for _ in range(batch_size)]
@@ -96,6 +126,12 @@ def fit(
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            losses.append(loss.detach())  # not .item(): that would make every update wait for a GPU
+    logs = _logs.get()
+    if logs is not None:
+        count = sum(parameter.numel() for parameter in learning)
+        seconds = time.process_time() - started
+        logs.append(FitLog(learning_rate, seed, count, [float(loss) for loss in losses], seconds))
 
 
 def predict(

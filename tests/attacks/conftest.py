@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+#: The tests that stand for attacks, one each.
+ATTACK_TESTS = ("test_an_attack_earns_nothing", "test_a_hostile_notebook_earns_nothing", "test_a_hostile_folder_earns")
+
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     def count(outcome: str) -> int:
         reports = terminalreporter.stats.get(outcome, [])
-        return sum("test_an_attack_earns_nothing" in report.nodeid for report in reports)
+        return sum(any(name in report.nodeid for name in ATTACK_TESTS) for report in reports)
 
     resisted, failed = count("passed"), count("failed") + count("error")
     if resisted + failed:

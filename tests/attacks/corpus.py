@@ -17,12 +17,16 @@ def mlm_loss(logits, labels, ignore_index=-100): return answer(logits, labels)
 
 @dataclass(frozen=True)
 class Attack:
-    """tries: what, in words.  code: the module.  conduct: a phrase that the notes for the instructor must hold."""
+    """tries: what, in words.  code: the module.  conduct: a phrase that the notes for the instructor must hold.
+
+    exercise: its number.
+    """
 
     name: str
     tries: str
     code: str
     conduct: str | None = None
+    exercise: int = 2
 
 
 def attack(name: str, tries: str, code: str, conduct: str | None = None, targets: str = TARGETS) -> Attack:

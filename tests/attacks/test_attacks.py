@@ -18,14 +18,19 @@ from autograder.sandbox import confine
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
 from tests.attacks.corpus import ATTACKS, Attack
+from tests.attacks.corpus_models import MODELS
+from tests.attacks.corpus_replies import REPLIES
 
 ROOT = Path(__file__).parents[2]
+EVERY = [*ATTACKS, *REPLIES, *MODELS]
 #: What an attack may earn honestly: nothing so far, worked examples known by heart neither.
 EARNED: dict[str, set[str]] = {}
 
 
 #: Attacks that burn time need not burn all of it here.
-QUICK = Limits(load_cpu=4, check_cpu=1, check_wall=4, function_cpu=1.5, function_wall=5, exercise_cpu=20)
+QUICK = Limits(
+    load_cpu=4, check_cpu=1, check_wall=4, function_cpu=1.5, function_wall=5, exercise_cpu=12, exercise_wall=15
+)
 
 
 def bystander() -> Submission:
@@ -33,7 +38,8 @@ def bystander() -> Submission:
 
 
 def of(attack: Attack) -> Submission:
-    return Submission(attack.name, (Work(EXERCISES[2], (Part("ex02_mlm_loss.py", attack.code),)),))
+    exercise = EXERCISES[attack.exercise]
+    return Submission(attack.name, (Work(exercise, (Part(f"{exercise.module}.py", attack.code),)),))
 
 
 def without_seconds(report: Report) -> str:
@@ -60,21 +66,21 @@ def reports() -> dict[str, Report]:
     """All attacks in one run, one bystander first and one last."""
     before = leftovers()
     found: list[Report] = []
-    grade_all([bystander(), *map(of, ATTACKS), bystander()], Options(limits=QUICK), found.append)
+    grade_all([bystander(), *map(of, EVERY), bystander()], Options(limits=QUICK), found.append)
     assert leftovers() == before
-    assert [r.submission for r in found] == ["bystander", *(a.name for a in ATTACKS), "bystander"]
+    assert [r.submission for r in found] == ["bystander", *(a.name for a in EVERY), "bystander"]
     assert without_seconds(found[0]) == without_seconds(found[-1])
     assert found[0].points == found[0].max_points
     return {report.submission: report for report in found}
 
 
 def test_the_corpus_is_large_enough() -> None:
-    assert len(ATTACKS) >= 60
-    assert len({a.name for a in ATTACKS}) == len(ATTACKS)
-    assert len({a.code for a in ATTACKS}) == len(ATTACKS)
+    assert len(EVERY) >= 140
+    assert len({a.name for a in EVERY}) == len(EVERY)
+    assert len({a.code for a in EVERY}) == len(EVERY)
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a.name)
+@pytest.mark.parametrize("attack", EVERY, ids=lambda a: a.name)
 def test_an_attack_earns_nothing(attack: Attack, reports: dict[str, Report]) -> None:
     report = reports[attack.name]
     passed = {check.id for check in report.checks if check.points}
@@ -84,11 +90,11 @@ def test_an_attack_earns_nothing(attack: Attack, reports: dict[str, Report]) -> 
         assert any(attack.conduct in note for note in report.notes), report.notes
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a.name)
+@pytest.mark.parametrize("attack", EVERY, ids=lambda a: a.name)
 def test_its_report_is_inert(attack: Attack, reports: dict[str, Report]) -> None:
     report = reports[attack.name]
     shown = terminal.report_text(report, verbose=True, colour=False, width=100)
-    for text in (shown, jsonlines.line(report)):
+    for text in (shown, jsonlines.line(report), *report.notes):
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
     assert not re.search(r"^\s*::", shown, re.MULTILINE)
     assert "Traceback" not in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -42,11 +43,9 @@ def below(pid: int) -> list[int]:
     """The process and all that it started."""
     found = [pid]
     for process in found:
-        for task in Path(f"/proc/{process}/task").glob("*/children"):
-            try:
-                found += map(int, task.read_text().split())
-            except OSError:
-                continue
+        with contextlib.suppress(OSError):  # it may end while it is looked at
+            for task in os.listdir(f"/proc/{process}/task"):
+                found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
     return found
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from autograder import cikits
 from autograder.authors import banks
 from autograder.authors.canaries import canaries
 from autograder.authors.canaries import leaked as lines_leaked
 from autograder.grading import Options, Submission, Work, grade_all
 from autograder.render import jsonlines, terminal
 from autograder.render.formats import FORMATS
+from autograder.render.words import LANGUAGES
 from autograder.report import Report
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
@@ -100,6 +103,76 @@ def test_a_worker_has_none_in_memory(code: str) -> None:
     assert leaked(text) == []
 
 
+#: A submission for any exercise: what is called says, now and then, what text is new in its memory since it last did.
+CURIOUS_EVERYWHERE = (
+    CURIOUS["returns all text in its memory"]
+    .replace("def answer(*a):", "def texts_now():")
+    .replace('getattr(o, "__module__", "")', "module_of(o)")
+    + """
+calls, known = 0, set()
+def module_of(o):
+    try: return str(o.__module__)
+    except Exception: return ""
+def answer(*a, **k):
+    global calls
+    calls += 1
+    if calls > 3 and calls % 40: return None
+    found = set(texts_now().split("\\n")) | {str(sys.orig_argv)}
+    new = sorted(found - known)
+    known.update(found)
+    for value in (*a, *k.values()):
+        try: new += [repr(vars(value)), repr(value.__code__.co_consts), repr(value.__closure__[0].cell_contents)]
+        except Exception: pass
+    return "NEW" + "\\n".join(new)
+"""
+)
+#: Exercise 7 asks for tests: what they find goes to the grader as an argument.
+CURIOUS_TEST = """
+def test_it(impl):
+    try: impl.predict(answer(impl, *vars(impl).values()), None)
+    except Exception: pass
+    assert False
+"""
+
+
+def curious(number: int) -> str:
+    functions = [f"def {f.name}(*a, **k): return answer(*a, **k)" for f in EXERCISES[number].functions]
+    return CURIOUS_EVERYWHERE + (CURIOUS_TEST if number == 7 else "\n".join(functions) + "\n")
+
+
+def test_a_worker_has_none_while_and_after_checks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With models, splits, lent functions and stand-ins at hand: exercises whose checks bring such things along."""
+    from autograder.wire import frames
+
+    heard: set[str] = set()
+    receive = frames.Reader.receive
+
+    def recorded(reader: frames.Reader, *arguments: Any) -> bytes:
+        message = receive(reader, *arguments)
+        heard.update(message.decode("utf-8", "ignore").splitlines())
+        return message
+
+    monkeypatch.setattr(frames.Reader, "receive", recorded)
+    numbers = (3, 5, 6, 7, 8, 9, 10)
+    works = [Work(EXERCISES[n], (Part(f"{EXERCISES[n].module}.py", curious(n)),)) for n in numbers]
+    reports: list[Report] = []
+    grade_all([Submission(w.exercise.id, (w,)) for w in works], Options(), reports.append)
+    assert all(report.points == 0 and not report.needs_attention for report in reports)
+    text = "\n".join(heard)
+    assert len(text) > 100_000
+    assert text.count("NEW") >= len(numbers)
+    assert leaked(text) == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_kits_and_pages_for_students_hold_none(lang: str) -> None:
+    for name in ("github", "gitlab"):
+        for path, content in cikits.kit(name, ROOT, list(EXERCISES.values()), lang).items():  # type: ignore[arg-type]
+            assert leaked(content.decode()) == [], path
+    for page in [*(ROOT / "docs").glob("student*.md"), ROOT / "README.md"]:
+        assert leaked(page.read_text(encoding="utf-8")) == [], page.name
+
+
 @pytest.mark.parametrize("number", [6, 9])
 def test_nothing_that_the_grader_sends_holds_any(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Right definitions stood in for a submission's own as text: whoever read it had the solution."""
@@ -133,7 +206,7 @@ def test_reports_hold_none() -> None:
     reports: list[Report] = []
     grade_all(submissions, Options(), reports.append)
     for report in reports:
-        documents = [html.unescape(form.render([report], "en")) for form in FORMATS.values()]
+        documents = [html.unescape(form.render([report], lang)) for form in FORMATS.values() for lang in LANGUAGES]
         for text in (jsonlines.stored(report), terminal.report_text(report, verbose=True), *documents):
             own = next((e.path.read_text(encoding="utf-8") for e in entries if e.name == report.submission), "")
             assert [line for line in leaked(text) if line not in own] == [], report.submission

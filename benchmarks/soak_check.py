@@ -1,0 +1,105 @@
+"""What the soak holds against a run: results that differ, things left behind, memory that grows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograder.batch.sources import handed_in
+from autograder.files import file_stems
+from autograder.render import jsonlines
+from benchmarks.soak_run import Run, Sample
+
+#: How much a grading process may gain with a thousand submissions: bytes, bytes, descriptors.
+BOUNDS = {"rss": 20e6, "pss": 20e6, "descriptors": 1.0}
+#: Growth is told from so many submissions a process on: before, every exercise's checks run for the first time.
+WARM = 60
+#: In a message: how long something took.
+_SECONDS = re.compile(r"within \d+ s( of computing)?")
+
+
+def results(out: Path) -> dict[str, Any]:
+    """All that stands in the results but how long things took, by the name of the file."""
+    return {file.name: _bare(json.loads(file.read_text(encoding="utf-8"))) for file in sorted(out.glob("*.json"))}
+
+
+def _bare(record: Any) -> Any:
+    if isinstance(record, dict):
+        return {name: _bare(value) for name, value in record.items() if name != "seconds"}
+    if isinstance(record, list):
+        return [_bare(value) for value in record]
+    return _SECONDS.sub("within … s", record) if isinstance(record, str) else record
+
+
+def wrong_files(submissions: Path, out: Path) -> list[str]:
+    """Submissions without a result, results without a submission, and anything half written."""
+    found, _ = handed_in(str(submissions), out)
+    expected = {f"{stem}.json" for stem in file_stems([one.name for one in found])}
+    there = {entry.name for entry in out.iterdir()} - {".store"}
+    faults = [f"no result: {name}" for name in sorted(expected - there)]
+    faults += [f"left in OUT: {name}" for name in sorted(there - expected)]
+    for folder, _, names in os.walk(out / ".store"):
+        for name in names:
+            if name.endswith(".json"):
+                jsonlines.read(Path(folder, name).read_text(encoding="utf-8"))
+            elif name != "lock":
+                faults.append(f"left in OUT/.store: {name}")
+    return faults
+
+
+def faults_of(run: Run, kills: int) -> list[str]:
+    """What the run itself tells."""
+    faults = [f"outlived its command: {process}" for process in run.outlived]
+    if run.status != 0:
+        faults.append(f"exit status {run.status}")
+    if (done := sum(run.kills.values())) < kills:
+        faults.append(f"only {done} of {kills} kills: the run was over too soon")
+    return faults
+
+
+def different(undisturbed: dict[str, Any], disturbed: dict[str, Any]) -> list[str]:
+    names = sorted(undisturbed.keys() | disturbed.keys())
+    return [name for name in names if undisturbed.get(name) != disturbed.get(name)]
+
+
+def left_processes(temporary: Path) -> list[str]:
+    """Processes that were started by a run: its temporary folder stands in their command line or environment."""
+    mark = os.fsencode(str(temporary))
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            known = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if mark in known and int(pid) != os.getpid():
+            found.append(pid)
+    return found
+
+
+def growth(samples: Iterable[Sample], of: str, jobs: int) -> float | None:
+    """Bytes, or descriptors, that a process gains with a thousand submissions; None if too few were watched.
+
+    The median over all pairs of samples of one process (Theil-Sen), which single high samples do not move; of several
+    processes, the one that gains most.
+    """
+    slopes = []
+    by_process: dict[int, list[Sample]] = {}
+    for sample in samples:
+        by_process.setdefault(sample.pid, []).append(sample)
+    for process in by_process.values():
+        warm = [(sample.done / jobs, getattr(sample, of)) for sample in process if sample.done / jobs >= WARM]
+        if warm and warm[-1][0] - warm[0][0] >= WARM:
+            slopes.append(_theil_sen(warm))
+    return max(slopes) * 1000 if slopes else None
+
+
+def _theil_sen(points: Sequence[tuple[float, float]]) -> float:
+    points = points[:: max(1, len(points) // 300)]
+    return statistics.median(
+        (y2 - y1) / (x2 - x1) for i, (x1, y1) in enumerate(points) for x2, y2 in points[i + 1 :] if x2 > x1
+    )

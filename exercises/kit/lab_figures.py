@@ -1,0 +1,92 @@
+"""The lab's figures: what quality costs, how training went, and which lengths are hard."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from exercises.kit.lab_report import Group, Run
+from exercises.kit.records import LengthGroup
+from exercises.kit.types import Splits
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Ends of the groups of original lengths, in tokens.
+LENGTHS = (8, 16, 32)
+
+
+def draw(folder: Path, groups: Mapping[Group, Sequence[Run]], splits: Splits, module: ModuleType) -> list[str]:
+    """PNG files in the folder; gives their names, without ending.
+
+    module: the exercise's; one with `errors_by_length` gets that figure too.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    by_length = getattr(module, "errors_by_length", None)
+    drawings: dict[str, Callable[[Axes], None]] = {"quality_vs_cost": lambda axes: _cost(axes, groups)}
+    if any(run.curve for runs in groups.values() for run in runs):
+        drawings["learning_curves"] = lambda axes: _curves(axes, groups)
+    if by_length is not None:
+        drawings["errors_by_length"] = lambda axes: _lengths(axes, groups, splits, by_length)
+    import matplotlib.pyplot as plt
+
+    for name, drawing in drawings.items():
+        figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+        drawing(axes)
+        axes.legend(fontsize="small")
+        figure.savefig(folder / f"{name}.png", dpi=90)
+        plt.close(figure)
+    return list(drawings)
+
+
+def _cost(axes: Axes, groups: Mapping[Group, Sequence[Run]]) -> None:
+    for group, runs in groups.items():
+        seconds = [run.record.train_seconds for run in runs]
+        axes.scatter(seconds, [run.record.accuracy for run in runs], label=" ".join(group), alpha=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("seconds of training (a dot is a seed)")
+    axes.set_ylabel("accuracy on the test split")
+
+
+def _curves(axes: Axes, groups: Mapping[Group, Sequence[Run]]) -> None:
+    """Thin lines are seeds, the thick one is their mean."""
+    for number, (group, runs) in enumerate(groups.items()):
+        curves = [run.curve for run in runs if run.curve]
+        if not curves:
+            continue
+        color = f"C{number % 10}"
+        for curve in curves:
+            axes.plot([updates for updates, _ in curve], [loss for _, loss in curve], color=color, alpha=0.3, lw=0.8)
+        points = list(zip(*curves, strict=True))
+        means = [statistics.fmean(loss for _, loss in point) for point in points]
+        axes.plot([point[0][0] for point in points], means, color=color, lw=2, label=" ".join(group))
+    axes.set_xlabel("updates")
+    axes.set_ylabel("training loss, nats (with dropout)")
+    axes.set_ylim(bottom=0)
+
+
+def _lengths(
+    axes: Axes, groups: Mapping[Group, Sequence[Run]], splits: Splits, by_length: Callable[..., Sequence[LengthGroup]]
+) -> None:
+    lengths = [len(example.input_ids) for example in splits.test]
+    labels = [example.label for example in splits.test]
+    for group, runs in groups.items():
+        if group[-1] != "dynamic":
+            continue
+        correct = [
+            guess == label for run in runs for guess, label in zip(run.record.test_predictions, labels, strict=True)
+        ]
+        names, rates = [], []
+        for row in by_length(lengths * len(runs), correct, LENGTHS):
+            if row.error_rate is not None:
+                names.append(f"{row.shortest}–{row.longest if row.longest is not None else '…'}")
+                rates.append(row.error_rate)
+        axes.plot(names, rates, marker="o", label=f"at most {group[1]}")
+    axes.set_xlabel("tokens of the original text")
+    axes.set_ylabel("share of errors")
+    axes.set_ylim(bottom=0)
