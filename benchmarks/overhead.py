@@ -122,7 +122,7 @@ def _wrong(plan: Plan, count: int, remote: list[list[Spent]], names: list[str]) 
     note = f"{len(names)} wrong submissions, evenly from the bank of impostors; each by the median over the pairs."
     if dearer:
         shown = ", ".join(f"{name} ({ratios[name]:.2f})" for name in dearer[:5])
-        note += f" Dearest: {shown}. Their failing inputs are made smaller before they are shown, which takes runs."
+        note += f" Dearest: {shown}."
     return Measured("(b) a stub or a wrong submission against a right one", rows, [note])
 
 

@@ -30,6 +30,7 @@ from benchmarks.soak_check import (  # noqa: E402 — likewise
     different,
     faults_of,
     growth,
+    left_files,
     left_processes,
     results,
     wrong_files,
@@ -91,7 +92,7 @@ def soak(folder: Path, options: argparse.Namespace) -> tuple[list[str], str]:
     calm, rough, again = runs.values()
     expected, got = found["undisturbed"], found["disturbed"]
     differing = sorted({*different(expected, got), *different(expected, found["again"])})
-    left, files = left_processes(temporary), sorted(path.name for path in temporary.iterdir())
+    left, files = left_processes(temporary), left_files(temporary)
     samples = calm.samples["grading" if jobs > 1 else "command"]
     gained = {of: growth(samples, of, jobs) for of in BOUNDS}
     faults += [f"not the undisturbed result: {name}" for name in differing]

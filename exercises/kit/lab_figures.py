@@ -54,17 +54,16 @@ def _cost(axes: Axes, groups: Mapping[Group, Sequence[Run]]) -> None:
 
 
 def _curves(axes: Axes, groups: Mapping[Group, Sequence[Run]]) -> None:
-    """Thin lines are seeds, the thick one is their mean."""
-    for number, (group, runs) in enumerate(groups.items()):
+    """A line is the mean over the seeds, the band around it goes from the lowest to the highest."""
+    for group, runs in groups.items():
         curves = [run.curve for run in runs if run.curve]
         if not curves:
             continue
-        color = f"C{number % 10}"
-        for curve in curves:
-            axes.plot([updates for updates, _ in curve], [loss for _, loss in curve], color=color, alpha=0.3, lw=0.8)
         points = list(zip(*curves, strict=True))
-        means = [statistics.fmean(loss for _, loss in point) for point in points]
-        axes.plot([point[0][0] for point in points], means, color=color, lw=2, label=" ".join(group))
+        updates = [point[0][0] for point in points]
+        losses = [[loss for _, loss in point] for point in points]
+        (line,) = axes.plot(updates, [statistics.fmean(found) for found in losses], lw=2, label=" ".join(group))
+        axes.fill_between(updates, list(map(min, losses)), list(map(max, losses)), color=line.get_color(), alpha=0.2)
     axes.set_xlabel("updates")
     axes.set_ylabel("training loss, nats (with dropout)")
     axes.set_ylim(bottom=0)

@@ -47,7 +47,6 @@ MODELS = [
         """
         def answer(model, *a):
             config, epoch = a[-1], kit.EpochMetrics(1, 0.1, 0.1, 1.0)
-            for p in model.parameters(): p.requires_grad_(True)
             predict = lambda ids, mask: torch.zeros(len(ids), dtype=torch.long)
             return kit.FineTuneResult(10, 10, [epoch], 1, 1.0, 1.0, predict)
         """,

@@ -6,6 +6,7 @@ import html
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from autograder import cikits
@@ -23,6 +24,16 @@ from autograder.syllabus import EXERCISES
 ROOT = Path(__file__).parents[2]
 HIDDEN = ROOT / "autograder" / "hidden"
 CANARIES = canaries(ROOT)
+#: What lies in a worker's view, for whoever runs there to read: the kit, what the worker is made of, and a library that
+#: has a line in common with a check.
+PUBLIC = "".join(
+    path.read_text(encoding="utf-8")
+    for path in (
+        *(ROOT / "exercises" / "kit").rglob("*.py"),
+        *(ROOT / "autograder" / "sandbox").rglob("*.py"),
+        *(Path(np.__file__).parent / "lib").glob("*.py"),
+    )
+)
 
 
 def leaked(text: str) -> list[str]:
@@ -104,28 +115,36 @@ def test_a_worker_has_none_in_memory(code: str) -> None:
 
 
 #: A submission for any exercise: what is called says, now and then, what text is new in its memory since it last did.
-CURIOUS_EVERYWHERE = (
-    CURIOUS["returns all text in its memory"]
-    .replace("def answer(*a):", "def texts_now():")
-    .replace('getattr(o, "__module__", "")', "module_of(o)")
-    + """
+CURIOUS_EVERYWHERE = """
+import gc, os, sys
+import torch
 calls, known = 0, set()
-def module_of(o):
-    try: return str(o.__module__)
-    except Exception: return ""
+def texts(o, depth=0):
+    kind = type(o)
+    if kind is str: yield o
+    elif depth < 3 and kind in (list, tuple, set, frozenset):
+        for x in list(o)[:1000]: yield from texts(x, depth + 1)
+    elif depth < 3 and kind is dict:
+        for k, v in list(o.items())[:1000]: yield from texts(k, depth + 1); yield from texts(v, depth + 1)
+    elif kind is type(texts.__code__): yield from texts(o.co_consts, depth + 1)
+    elif kind is type(texts): yield from texts(o.__code__.co_consts, depth + 1)
+def texts_now():
+    gc.unfreeze()
+    looked_at = (dict, list, type(texts))
+    found = {t for o in gc.get_objects() if type(o) in looked_at for t in texts(o) if 20 < len(t) < 5000}
+    return found | {str(dict(os.environ)), str(sys.argv), str(sys.orig_argv), str(sys.path)}
 def answer(*a, **k):
     global calls
     calls += 1
-    if calls > 3 and calls % 40: return None
-    found = set(texts_now().split("\\n")) | {str(sys.orig_argv)}
-    new = sorted(found - known)
-    known.update(found)
+    if calls > 2 and calls % 40: return None
+    new = sorted(texts_now() - known)
+    known.update(new)
     for value in (*a, *k.values()):
         try: new += [repr(vars(value)), repr(value.__code__.co_consts), repr(value.__closure__[0].cell_contents)]
         except Exception: pass
-    return "NEW" + "\\n".join(new)
+    text = "\\n".join(new).encode("utf-8", "replace").decode()
+    return "NEW" + text[: 20 * 2**20]
 """
-)
 #: Exercise 7 asks for tests: what they find goes to the grader as an argument.
 CURIOUS_TEST = """
 def test_it(impl):
@@ -161,7 +180,7 @@ def test_a_worker_has_none_while_and_after_checks_run(monkeypatch: pytest.Monkey
     text = "\n".join(heard)
     assert len(text) > 100_000
     assert text.count("NEW") >= len(numbers)
-    assert leaked(text) == []
+    assert [line for line in leaked(text) if line not in PUBLIC] == []
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
