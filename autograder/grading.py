@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from autograder.hidden.expect import Wrong
 from autograder.limits import Limits
 from autograder.report import Check, ExerciseReport, FunctionReport, Report, Verdict, plain_text
 from autograder.sandbox.loading import Part, load
-from autograder.syllabus import EXERCISES, Exercise
+from autograder.syllabus import Exercise
 from autograder.wire.errors import GraderFault, Interrupted, RemoteError
 from autograder.wire.proxy import LocalStudent, Student
 from autograder.wire.show import show
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from autograder.wire.classroom import Classrooms
 
 HIDDEN = Path(__file__).parent / "hidden"
-_TEST_MODULE = re.compile(r"test_ex(\d\d)_")
 
 hypothesis.settings.register_profile(
     "grading",
@@ -143,8 +141,7 @@ def _run(
     on_report: Callable[[Report], None],
 ) -> None:
     plugin = _Checks(submissions, options, device, opener, sandbox, on_report)
-    arguments = [str(file) for file in sorted(HIDDEN.iterdir()) if _TEST_MODULE.match(file.name)]
-    arguments += ["--rootdir", str(HIDDEN), "-c", os.devnull, "--assert=plain", "--import-mode=importlib"]
+    arguments = ["--rootdir", str(HIDDEN), "-c", os.devnull, "--assert=plain", "--import-mode=importlib"]
     arguments += ["-s", "--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"]
     arguments += ["-p", "no:faulthandler", "-p", "no:warnings", "-p", "no:logging", "-p", "no:unraisableexception"]
     arguments += ["-p", "no:threadexception", "-p", "no:junitxml", "-p", "no:doctest", "-p", "no:pastebin"]
@@ -159,11 +156,11 @@ def _run(
     if status == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     if not plugin.finished:
-        raise GraderFault(f"the hidden checks could not be collected (pytest ended with {status!r}): {plugin.problems}")
+        raise GraderFault(f"pytest ended with {status!r} before all was graded")
 
 
 class _Checks:
-    """The pytest plugin: collects the hidden checks once, then runs them for every submission."""
+    """The pytest plugin: collects the hidden checks of each exercise once, and runs them for every submission."""
 
     def __init__(
         self,
@@ -184,7 +181,8 @@ class _Checks:
         self._error: BaseException | None = None
         self.finished = False
         self.stopped: BaseException | None = None
-        self.problems: list[str] = []
+        self._items: dict[int, list[pytest.Item]] = {}
+        self._problems: list[str] = []
 
     # -- what the checks ask for ------------------------------------------------------------------------------------
     @pytest.fixture
@@ -209,7 +207,7 @@ class _Checks:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.problems.append(str(report.longrepr))
+            self._problems.append(str(report.longrepr))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
@@ -222,26 +220,32 @@ class _Checks:
             return None
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> bool:
+        return True  # nothing yet: see _collected
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        if self.problems:
-            return True
-        checks: dict[int, list[pytest.Item]] = {number: [] for number in EXERCISES}
-        for item in session.items:
-            match = _TEST_MODULE.match(item.path.name)
-            if match and int(match.group(1)) in checks:
-                checks[int(match.group(1))].append(item)
         try:
             for submission in self._submissions:
-                self._on_report(self._grade(submission, checks))
+                self._on_report(self._grade(submission, session))
             self.finished = True
         except BaseException as error:  # carried out of pytest unchanged
             self.stopped = error
         return True
 
+    def _collected(self, exercise: Exercise, session: pytest.Session) -> list[pytest.Item]:
+        """The checks of an exercise, collected when the first submission of it comes.  Raises GraderFault."""
+        if exercise.number not in self._items:
+            files = [str(f) for f in sorted(HIDDEN.glob(f"test_{exercise.id}_*.py"))]
+            self._items[exercise.number] = list(session.perform_collect(files)) if files else []
+            if self._problems:
+                raise GraderFault(f"the hidden checks of {exercise.id} could not be collected: {self._problems}")
+        return self._items[exercise.number]
+
     # -- grading ----------------------------------------------------------------------------------------------------
-    def _grade(self, submission: Submission, checks: dict[int, list[pytest.Item]]) -> Report:
+    def _grade(self, submission: Submission, session: pytest.Session) -> Report:
         self._conduct: list[str] = []
-        exercises = tuple(self._exercise(work, checks[work.exercise.number]) for work in submission.works)
+        exercises = tuple(self._exercise(work, self._collected(work.exercise, session)) for work in submission.works)
         return Report(
             submission=submission.name,
             exercises=exercises,

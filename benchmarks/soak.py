@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[0] = str(ROOT)  # the folder of this file has an nbgrader of its own
 
 from autograder.batch.store import STORE  # noqa: E402 — the path first
+from autograder.commands.console import terminable  # noqa: E402 — likewise
 from autograder.pool import cores  # noqa: E402 — likewise
 from benchmarks.soak_check import (  # noqa: E402 — likewise
     BOUNDS,
@@ -55,7 +56,8 @@ def main() -> int:
         options.submissions, options.kills, options.exercises, options.seed = 16, 4, [1, 2], 9  # 9: some of each kind
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
-        faults, table = soak(folder, options)
+        with terminable():
+            faults, table = soak(folder, options)
     finally:
         shutil.rmtree(folder)
     print(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,12 @@ def test_a_seed_that_is_done_is_not_run_again(tmp_path: Path) -> None:
     assert table.count("| full | 8 | global | 2 |") == 1
     assert "python -m exercises.kit.lab ex10" in table
     assert "--max-lengths 8 16 --seeds 2 --out OUT" in table
+    records = [json.loads(line)["records"][0] for line in both[1:]]
+    (row,) = [line for line in table.splitlines() if line.startswith("| at most 8 |")]
+    counted = [tuple(map(int, pair)) for pair in re.findall(r"\((\d+) of (\d+)\)", row)]
+    accuracies = [r["accuracy"] for r in records if (r["max_length"], r["strategy"]) == (8, "dynamic")]
+    assert sum(texts for _, texts in counted) == 2 * 12
+    assert sum(errors for errors, _ in counted) == pytest.approx(12 * (2 - sum(accuracies)))
     for name in ("quality_vs_cost", "learning_curves", "errors_by_length"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert f"({name}.png)" in table

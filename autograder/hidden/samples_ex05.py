@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -60,6 +61,12 @@ def texts(design: chance.Design, call: int) -> Case:
 
     [CLS], [SEP] and four other special tokens stand in each sequence.  In half of the pairs each id comes twice.
     """
+    case = _texts(design, call)
+    return case.with_tensors(tensor.clone() for tensor in case[:3])
+
+
+@cache
+def _texts(design: chance.Design, call: int) -> Case:
     pair = call // 2
     rng = np.random.default_rng(1000 * design.length + pair)
     count = design.candidates[pair % len(design.candidates)]

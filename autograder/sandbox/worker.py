@@ -18,7 +18,7 @@ from autograder.sandbox.conduct import Conduct
 from autograder.sandbox.devices import DeviceTrap
 from autograder.wire import frames
 from autograder.wire.arena import attach
-from autograder.wire.codec import Decoder, Encoder, Remote, WireError
+from autograder.wire.codec import Decoder, Encoder, Remote, WireError, packed_plain
 from autograder.wire.errors import Raised, builtin_error
 
 _MISSING = object()
@@ -28,6 +28,7 @@ _PLAIN = (type(None), bool, int, float, str, bytes, list, tuple, dict, torch.Ten
 def warm_up() -> None:
     """Load in the zygote what every worker would load."""
     import torch.distributions
+    import torch.fx.experimental.symbolic_shapes  # the first backward pass with grad_outputs imports it
     import torch.nn.utils.rnn
 
     Decoder(memoryview(b"")).unpack(Encoder().pack(["x", torch.zeros(1), np.zeros(1)]))
@@ -183,6 +184,8 @@ class _Worker:
         if not callable(function):
             return ["missing"]
         inputs = self._inputs
+        given = [*args, *kwargs.values()]
+        before = [packed_plain(value) if type(value) in (list, dict) else None for value in given]
         faults: list[str] = []
         self._conduct.active = True
         if trap:
@@ -193,7 +196,7 @@ class _Worker:
             outcome = invoke(function, args, kwargs, self._sources, self._states)
         self._conduct.active = False
         self._states = outcome.states  # those before the next call, too: only calls run student code
-        after = [value if _sent_back(value) else None for value in (*args, *kwargs.values())]
+        after = [value if _sent_back(value, was) else None for value, was in zip(given, before, strict=True)]
         if keep and outcome.raised is None:
             outcome.value = self._keep(outcome.value)
         return self._outcome(outcome, inputs, after, faults)
@@ -299,9 +302,11 @@ def change(given: Any, changed: Any) -> None:
         given[:] = changed
 
 
-def _sent_back(value: Any) -> bool:
-    """Arguments that are compared after the call: lists and dicts; generators, whose state moves; tensors on a GPU."""
-    return type(value) in (list, dict, torch.Generator) or (type(value) is torch.Tensor and value.device.type != "cpu")
+def _sent_back(value: Any, before: bytes | None) -> bool:
+    """Arguments that the grader compares: lists and dicts that seem changed; generators; tensors on a GPU."""
+    if type(value) in (list, dict):
+        return before is None or packed_plain(value) != before
+    return type(value) is torch.Generator or (type(value) is torch.Tensor and value.device.type != "cpu")
 
 
 def raised_frame(raised: Raised) -> list[Any]:

@@ -40,7 +40,7 @@ class Arena:
     def holds(self, place: list[int], data: np.ndarray) -> bool:
         """Whether the bytes at that place still are these."""
         start, length = place
-        return bool(np.array_equal(self._bytes[start : start + length], data))
+        return self._bytes[start : start + length].tobytes() == data.tobytes()
 
     def reset(self) -> None:
         self.used = 0

@@ -444,6 +444,15 @@ _READERS: dict[str, Callable[..., Any]] = {
 }
 
 
+def packed_plain(value: Any) -> bytes | None:
+    """A list or dict of plain data as bytes, equal for equal bits only; None if there is anything else in it."""
+    try:
+        packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
+    except (TypeError, ValueError, OverflowError):  # tuples, tensors, huge numbers, too deep
+        return None
+    return packed
+
+
 def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
     """The bytes of a tensor's values in row-major order (uint8, 1-D); of its own memory where they lie so already."""
     if tensor.numel() == 0:

@@ -11,7 +11,6 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-import msgpack
 import numpy as np
 import torch
 
@@ -19,7 +18,7 @@ from autograder.sandbox import fixtures
 from autograder.sandbox.calling import describe, handle_kind, invoke
 from autograder.sandbox.devices import DeviceTrap
 from autograder.syllabus import Exercise
-from autograder.wire.codec import RECORDS, raw_bytes
+from autograder.wire.codec import RECORDS, packed_plain, raw_bytes
 from autograder.wire.errors import Interrupted, Raised, RemoteError, remote_error
 from autograder.wire.show import show
 from autograder.wire.testing import Collected, Implementation, Tested, tested
@@ -351,8 +350,9 @@ def frozen(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tobytes()
     if type(value) is list or type(value) is dict:
-        with contextlib.suppress(TypeError, ValueError, OverflowError):  # tuples, tensors, huge numbers in it
-            return msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
+        packed = packed_plain(value)
+        if packed is not None:
+            return packed
     if isinstance(value, list | tuple):
         return [type(value).__name__, *map(frozen, value)]
     if isinstance(value, dict):

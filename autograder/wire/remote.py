@@ -297,7 +297,7 @@ class RemoteStudent(Student):
         moved: list[str],
         after: list[Any],
     ) -> None:
-        """Compare the arguments with what they were: tensors in shared memory, lists as they were sent back."""
+        """Compare the arguments with what they were: tensors in shared memory, others as far as they were sent back."""
         assert self._worker is not None
         witness = self.witness(function.name)
         changed = [name for name, place, data in stored if not self._worker.arena.holds(place, data)]
@@ -305,7 +305,7 @@ class RemoteStudent(Student):
             if isinstance(value, torch.Generator):
                 if isinstance(now, torch.Generator) and now.device == value.device:
                     value.set_state(now.get_state())
-            elif (isinstance(value, list | dict) or isinstance(now, torch.Tensor)) and frozen(now) != frozen(value):
+            elif now is not None and frozen(now) != frozen(value):
                 changed.append(name)
         witness.mutated += [(call.text, name) for name in changed]
         witness.moved += [(call.text, name) for name in moved]

@@ -23,7 +23,8 @@ TEXT_LIMIT = 4_000
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen beside a call.  moved: global generators.  after: the arguments that are sent back, else None.
+    """What was seen beside a call.  moved: global generators.  after: the arguments that are sent back as
+    they seem changed, else None.
 
     faults: of the device trap.  conduct: notes for the instructor.
     """

@@ -5,34 +5,24 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from exercises.kit.lab_report import Group, Run
-from exercises.kit.records import LengthGroup
-from exercises.kit.types import Splits
+from exercises.kit.lab_report import Errors, Group, Run, span
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Ends of the groups of original lengths, in tokens.
-LENGTHS = (8, 16, 32)
 
-
-def draw(folder: Path, groups: Mapping[Group, Sequence[Run]], splits: Splits, module: ModuleType) -> list[str]:
-    """PNG files in the folder; gives their names, without ending.
-
-    module: the exercise's; one with `errors_by_length` gets that figure too.
-    """
+def draw(folder: Path, groups: Mapping[Group, Sequence[Run]], errors: Errors) -> list[str]:
+    """PNG files in the folder; gives their names, without ending."""
     import matplotlib
 
     matplotlib.use("Agg")
-    by_length = getattr(module, "errors_by_length", None)
     drawings: dict[str, Callable[[Axes], None]] = {"quality_vs_cost": lambda axes: _cost(axes, groups)}
     if any(run.curve for runs in groups.values() for run in runs):
         drawings["learning_curves"] = lambda axes: _curves(axes, groups)
-    if by_length is not None:
-        drawings["errors_by_length"] = lambda axes: _lengths(axes, groups, splits, by_length)
+    if errors:
+        drawings["errors_by_length"] = lambda axes: _lengths(axes, errors)
     import matplotlib.pyplot as plt
 
     for name, drawing in drawings.items():
@@ -69,23 +59,9 @@ def _curves(axes: Axes, groups: Mapping[Group, Sequence[Run]]) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _lengths(
-    axes: Axes, groups: Mapping[Group, Sequence[Run]], splits: Splits, by_length: Callable[..., Sequence[LengthGroup]]
-) -> None:
-    lengths = [len(example.input_ids) for example in splits.test]
-    labels = [example.label for example in splits.test]
-    for group, runs in groups.items():
-        if group[-1] != "dynamic":
-            continue
-        correct = [
-            guess == label for run in runs for guess, label in zip(run.record.test_predictions, labels, strict=True)
-        ]
-        names, rates = [], []
-        for row in by_length(lengths * len(runs), correct, LENGTHS):
-            if row.error_rate is not None:
-                names.append(f"{row.shortest}–{row.longest if row.longest is not None else '…'}")
-                rates.append(row.error_rate)
-        axes.plot(names, rates, marker="o", label=f"at most {group[1]}")
+def _lengths(axes: Axes, errors: Errors) -> None:
+    for name, rows in errors.items():
+        axes.plot([span(row) for row in rows], [row.error_rate or 0.0 for row in rows], marker="o", label=name)
     axes.set_xlabel("tokens of the original text")
     axes.set_ylabel("share of errors")
     axes.set_ylim(bottom=0)

@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from exercises.kit.records import RunRecord
+from exercises.kit.records import LengthGroup, RunRecord
 from exercises.kit.types import Splits
 
 #: What the runs of one line of the table share: the method; in exercise 10, its maximum length and strategy as well.
 Group = tuple[str, ...]
+#: A line of the table of errors -> its groups of lengths.
+Errors = dict[str, list[LengthGroup]]
+#: Where one group of original lengths ends, in tokens; the last has no end.
+LENGTHS = (8, 16, 32)
 
 
 class Run(NamedTuple):
@@ -46,7 +50,9 @@ def write(
     options = setup["options"]
     lines = [f"# {options['exercise']}: {options['data']} with {options['encoder']}", "", *_table(groups, device), ""]
     lines += _differences(groups)
-    lines += [f"![{name}]({name}.png)" for name in draw(folder, groups, splits, module)]
+    errors = _errors(groups, splits, getattr(module, "errors_by_length", None))
+    lines += _errors_table(errors)
+    lines += [f"![{name}]({name}.png)" for name in draw(folder, groups, errors)]
     lines += ["", *_environment(setup, splits, device, runs), ""]
     (folder / "table.md").write_text("\n".join(lines), encoding="utf-8")
 
@@ -97,6 +103,44 @@ def _differences(groups: Mapping[Group, Sequence[Run]]) -> list[str]:
             each = ", ".join(f"{value:+.3f}" for value in found)
             lines.append(f"| {' '.join(other)} − {' '.join(one)} | {_spread(found, '+.3f', '.3f')} | {each} |")
     return [*lines, ""] if len(lines) > 2 else []
+
+
+def _errors(
+    groups: Mapping[Group, Sequence[Run]], splits: Splits, by_length: Callable[..., Sequence[LengthGroup]] | None
+) -> Errors:
+    """Of dynamic padding only, since the strategies compute the same; empty where lengths are not compared.
+
+    by_length: the exercise's own `errors_by_length`.
+    """
+    errors: Errors = {}
+    lengths = [len(example.input_ids) for example in splits.test]
+    labels = [example.label for example in splits.test]
+    for group, runs in groups.items():
+        if by_length is not None and group[-1] == "dynamic":
+            guesses = [zip(run.record.test_predictions, labels, strict=True) for run in runs]
+            correct = [guess == label for pairs in guesses for guess, label in pairs]
+            rows = by_length(lengths * len(runs), correct, LENGTHS)
+            errors[f"at most {group[1]}"] = [row for row in rows if row.texts]
+    return errors
+
+
+def _errors_table(errors: Errors) -> list[str]:
+    if not errors:
+        return []
+    spans = [span(row) for row in next(iter(errors.values()))]
+    lines = [
+        f"| share of errors, all seeds together, by original tokens | {' | '.join(spans)} |",
+        "| --- |" + " ---: |" * len(spans),
+    ]
+    for name, rows in errors.items():
+        cells = [f"{row.error_rate:.3f} ({row.errors} of {row.texts})" for row in rows]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def span(row: LengthGroup) -> str:
+    """The lengths of a group, as on an axis."""
+    return f"{row.shortest}–{'…' if row.longest is None else row.longest}"
 
 
 def _chosen(records: Sequence[RunRecord]) -> str:

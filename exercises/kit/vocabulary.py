@@ -46,5 +46,6 @@ class Vocabulary(NamedTuple):
         Raises:
             ValueError: as for `special_ids`.
         """
-        special = set(self.special_ids.tolist())
-        return torch.tensor([i for i in range(self.size) if i not in special], dtype=torch.int64, device="cpu")
+        ordinary = torch.ones(self.size, dtype=torch.bool, device="cpu")
+        ordinary[self.special_ids] = False
+        return torch.nonzero(ordinary).flatten()
