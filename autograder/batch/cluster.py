@@ -92,7 +92,7 @@ class _Grader:
         self._turn = threading.Lock()
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "autograder.batch.cluster", str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            [sys.executable, "-P", "-m", "autograder.batch.cluster", str(theirs.fileno())], pass_fds=[theirs.fileno()]
         )
         theirs.close()
         self._connection = Connection(ours.detach())

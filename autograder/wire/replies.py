@@ -23,9 +23,9 @@ TEXT_LIMIT = 4_000
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen beside a call.  moved: global generators.  after: the arguments that are sent back as
-    they seem changed, else None.
+    """What was seen beside a call.
 
+    moved: global generators.  after: for each argument what it is now, None if it did not seem to change.
     faults: of the device trap.  conduct: notes for the instructor.
     """
 

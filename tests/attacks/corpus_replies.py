@@ -234,7 +234,6 @@ REPLIES = [
                 except (OSError, ValueError): pass
             while True: time.sleep(1)
         """,
-        "called into the C library",
     ),
     own(
         "numbers_of_shared_memory",
