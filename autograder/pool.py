@@ -191,10 +191,9 @@ class _Pool(_Engine):
 
     def _start(self) -> Connection:
         ours, theirs = self._context.Pipe()
-        # spawn has Python look for its modules in the current folder first, where submissions may lie
-        os.environ["PYTHONSAFEPATH"] = "1"
         process = self._context.Process(target=grade_what_comes, args=(theirs, self._options), daemon=True)
-        process.start()
+        with _safe_path():
+            process.start()
         theirs.close()
         self._processes[ours] = process
         return ours
@@ -224,6 +223,20 @@ class _Pool(_Engine):
         if self._faults <= FAULTS_IN_A_ROW:
             self._hand_out(self._start(), again)
         return why
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """spawn has Python look for its modules in the current folder first, where submissions may lie: not so here."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _bury(process: SpawnProcess) -> int | None:

@@ -119,7 +119,7 @@ def test_a_fault_of_the_grader_exits_with_3_and_is_no_zero(class_of_three, inste
     assert "grader error" in printed.out
 
 
-def test_when_grading_breaks_every_path_still_has_its_line(class_of_three, instead_of_grading, capsys):
+def test_when_grading_breaks_on_one_the_others_are_graded(class_of_three, instead_of_grading, capsys):
     def grade(submission):
         if "adam" in submission.name:
             raise GraderFault("no zygote")
@@ -129,12 +129,10 @@ def test_when_grading_breaks_every_path_still_has_its_line(class_of_three, inste
     assert main(["grade", *class_of_three, "--format", "json"]) == 3
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["submission"] for line in lines] == class_of_three
-    assert lines[0]["points"] == 7
-    for line in lines[1:]:
-        assert (line["points"], line["max_points"]) == (0, 10)
-        checks = [check for function in line["exercises"][0]["functions"] for check in function["checks"]]
-        assert {check["verdict"] for check in checks} == {"grader_error"}
-        assert {check["message"] for check in checks} == {"GraderFault: no zygote"}
+    assert [(line["points"], line["max_points"]) for line in lines] == [(7, 10), (0, 10), (7, 10)]
+    checks = [check for function in lines[1]["exercises"][0]["functions"] for check in function["checks"]]
+    assert {check["verdict"] for check in checks} == {"grader_error"}
+    assert {check["message"] for check in checks} == {"GraderFault: no zygote"}
 
 
 def test_ctrl_c_keeps_what_is_graded(class_of_three, instead_of_grading, capsys, tmp_path):
@@ -460,11 +458,22 @@ def test_a_missing_exercise_and_a_refused_file_have_reports(tmp_path):
     assert report["max_points"] == 20
 
 
+def heeds_ctrl_c() -> None:
+    """Whoever runs the tests in the background may have SIGINT ignored, and Python then keeps to that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_everything_that_was_started(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "autograder", "grade", str(SAMPLES / "infinite_loop"), "--format", "json"]
     run = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeds_ctrl_c,
     )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("autograder-zygote-*/runtime")) and time.monotonic() < deadline:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
@@ -31,9 +31,12 @@ FAMILIES: dict[str, tuple[type[Any], ...]] = {
 }
 #: So many times every test runs on right implementations; each family comes up twice at least.
 RIGHT_RUNS = 8
-#: A line-up: so many wrong ones, of which one may pass by chance, among so many right ones.  Guessing which are wrong
-#: succeeds in 4 of 84 cases.
-WRONG_IN_LINE, RIGHT_IN_LINE = 4, 5
+#: A line-up: so many wrong ones, of which one may pass by chance, among so many right ones.  A test that fails as a
+#: coin falls, however weighted, comes through with probability 0.0007.
+WRONG_IN_LINE, RIGHT_IN_LINE = 6, 8
+#: A test that has failed so often on right implementations in line-ups, and in more than this share of its runs there,
+#: counts no longer.
+FALSE_ALARMS, FALSE_SHARE = 2, 0.1
 #: How many line-ups there are for a wrong implementation.
 MOST_LINE_UPS = 3
 #: How often a wrong implementation is tried on all tests, should they miss it by chance.
@@ -49,15 +52,26 @@ class Survey:
     """What is known of the students' tests.  uncounted: those that do not pass on a right implementation, and how so.
 
     calls: the functions of `impl` that each test calls.
+    beside: for each test its runs on right implementations in line-ups, and how many of them it failed.
     """
 
     collected: Collected
     counted: list[str] = field(default_factory=list)
     uncounted: dict[str, Tested] = field(default_factory=dict)
     calls: dict[str, set[str]] = field(default_factory=dict)
+    beside: dict[str, list[int]] = field(default_factory=dict)
 
     def calling(self, function: str) -> list[str]:
         return [name for name in self.counted if function in self.calls[name]]
+
+    def note_beside(self, name: str, tested: Tested) -> None:
+        """A run on a right implementation in a line-up: a test that fails there again and again counts no longer."""
+        runs = self.beside.setdefault(name, [0, 0])
+        runs[0] += 1
+        runs[1] += tested.outcome != "passed"
+        if runs[1] >= FALSE_ALARMS and runs[1] > FALSE_SHARE * runs[0] and name in self.counted:
+            self.counted.remove(name)
+            self.uncounted[name] = tested
 
 
 def survey(student: Student, seed: int) -> Survey:
@@ -105,7 +119,7 @@ def _refuse_slow(spent: dict[str, float]) -> None:
 def exposes(student: Student, seed: int, function: str, *faults: type[Any]) -> None:
     """Fail unless, for each of these faults of that function, a test that counts fails on it."""
     known = survey(student, seed)
-    missed = [fault for fault in faults if not _exposed(student, seed, function, fault, known.calling(function))]
+    missed = [fault for fault in faults if not _exposed(student, seed, function, fault, known)]
     if not missed:
         return
     counted, calling = len(known.counted), len(known.calling(function))
@@ -139,13 +153,13 @@ def _not_counted(known: Survey) -> list[str]:
     return lines + [f"Not collected: {problem}" for problem in known.collected.problems[:2]]
 
 
-def _exposed(student: Student, seed: int, function: str, fault: type[Any], tests: Sequence[str]) -> bool:
+def _exposed(student: Student, seed: int, function: str, fault: type[Any], known: Survey) -> bool:
     line_ups = 0
     for number in range(TRIES):
-        for name in tests:
+        for name in known.calling(function):
             if student.run_test(name, _faulty(seed, function, fault, number), SECONDS).outcome != "failed":
                 continue
-            if _stands_out(student, seed, function, fault, name):
+            if _stands_out(student, seed, function, fault, name, known):
                 return True
             line_ups += 1
             if line_ups == MOST_LINE_UPS:
@@ -153,7 +167,7 @@ def _exposed(student: Student, seed: int, function: str, fault: type[Any], tests
     return False
 
 
-def _stands_out(student: Student, seed: int, function: str, fault: type[Any], name: str) -> bool:
+def _stands_out(student: Student, seed: int, function: str, fault: type[Any], name: str, known: Survey) -> bool:
     """Whether the test fails on the wrong ones of a line-up, all but one, and passes on the right ones."""
     line = [(True, TRIES + number) for number in range(WRONG_IN_LINE)]
     line += [(False, number) for number in range(RIGHT_IN_LINE)]
@@ -164,10 +178,12 @@ def _stands_out(student: Student, seed: int, function: str, fault: type[Any], na
             implementation = _faulty(seed, function, fault, number)
         else:
             implementation = _right(seed, f"beside {function} {fault.__name__} {number}", number)
-        outcome = student.run_test(name, implementation, SECONDS).outcome
+        tested = student.run_test(name, implementation, SECONDS)
         if is_wrong:
-            missed += outcome != "failed"
-        elif outcome != "passed":
+            missed += tested.outcome != "failed"
+            continue
+        known.note_beside(name, tested)
+        if tested.outcome != "passed":
             return False
     return missed <= 1
 
