@@ -141,7 +141,9 @@ def _run(
     on_report: Callable[[Report], None],
 ) -> None:
     plugin = _Checks(submissions, options, device, opener, sandbox, on_report)
-    arguments = ["--rootdir", str(HIDDEN), "-c", os.devnull, "--assert=plain", "--import-mode=importlib"]
+    # without a folder and --noconftest pytest would run a conftest.py of the current folder, outside of all walls
+    arguments = [str(HIDDEN), "--noconftest", "--rootdir", str(HIDDEN), "-c", os.devnull]
+    arguments += ["--assert=plain", "--import-mode=importlib"]
     arguments += ["-s", "--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"]
     arguments += ["-p", "no:faulthandler", "-p", "no:warnings", "-p", "no:logging", "-p", "no:unraisableexception"]
     arguments += ["-p", "no:threadexception", "-p", "no:junitxml", "-p", "no:doctest", "-p", "no:pastebin"]

@@ -75,7 +75,7 @@ class Watched:
         rng.shuffle(kinds)
         # spread over the run: each after so many results are there, and a moment more
         self._plan = [
-            (self._size * 0.9 * (number + rng.random()) / kills, rng.uniform(0, 3), kind)
+            (self._size * 0.7 * (number + rng.random()) / kills, rng.uniform(0, min(3, self._size / 50)), kind)
             for number, kind in enumerate(kinds)
         ]
         run = Run()
