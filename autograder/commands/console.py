@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from autograder.files import CannotWrite
+from autograder.files import CannotWrite, write_atomically
 from autograder.plain import plain_text
 from autograder.submission import UsageError
 
@@ -64,6 +64,17 @@ def print_document(text: str) -> None:
     with contextlib.suppress(AttributeError):  # what a test put there
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # TextIO does not tell
     print(text, end="", flush=True)
+
+
+def hand_out(text: str, out: str | None) -> None:
+    """Print a document, or write it into the file `out`, as a whole or not at all.  Raises UsageError."""
+    if out is None:
+        print_document(text)
+        return
+    try:
+        write_atomically(Path(out), text)
+    except CannotWrite as error:
+        raise UsageError(f"--out {error}") from None
 
 
 @contextlib.contextmanager

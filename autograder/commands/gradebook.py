@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from pathlib import Path
 from typing import Any
 
-from autograder.commands.console import GRADED, GRADER_ERROR, print_document, say, terminable
-from autograder.files import write_atomically
+from autograder.commands.console import GRADED, GRADER_ERROR, hand_out, say, terminable
 from autograder.render.words import LANGUAGES, one_line
 from autograder.submission import UsageError
 from autograder.syllabus import SYLLABUS
@@ -113,13 +111,7 @@ def _export(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--format {arguments.format}: {error}") from None
     if waiting:
         say(f"{waiting} grades are not finished (a person has to mark, or the grader failed), and left empty")
-    if arguments.out is None:
-        print_document(text)
-        return GRADED
-    try:
-        write_atomically(Path(arguments.out), text)
-    except OSError as error:
-        raise UsageError(f"--out {arguments.out}: cannot be written ({error.strerror})") from None
+    hand_out(text, arguments.out)
     return GRADED
 
 

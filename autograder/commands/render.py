@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from autograder.commands.console import GRADED, colour, print_document, say, width
+from autograder.commands.console import GRADED, colour, hand_out, say, width
 from autograder.commands.grade import check_format
-from autograder.files import write_atomically
 from autograder.render.formats import FORMATS
 from autograder.render.words import LANGUAGES
 from autograder.report import Report
@@ -71,11 +70,5 @@ def render(arguments: argparse.Namespace) -> int:
         for report in reports:
             if report.needs_attention:
                 say(f"{report.submission}: the grader itself failed: this is not a grade yet")
-    if arguments.out is None:
-        print_document(text)
-        return GRADED
-    try:
-        write_atomically(Path(arguments.out), text)
-    except OSError as error:
-        raise UsageError(f"--out {arguments.out}: cannot be written ({error.strerror})") from None
+    hand_out(text, arguments.out)
     return GRADED
