@@ -11,9 +11,10 @@ from autograder.render.words import LANGUAGES, one_line
 from autograder.submission import UsageError
 from autograder.syllabus import SYLLABUS
 
-_DB = (
+_DB = "sqlite:///gradebook.db"
+_DB_HELP = (
     "the gradebook's database as nbgrader takes it: sqlite:///FILE, postgresql+psycopg://USER@HOST/NAME, … "
-    "(default: sqlite:///gradebook.db)"
+    f"(default: {_DB})"
 )
 
 
@@ -27,7 +28,7 @@ def add(commands: Any) -> None:
     )
     gradebook.set_defaults(run=_gradebook)
     gradebook.add_argument("results", metavar="RESULTS", help="the folder of results")
-    gradebook.add_argument("--db", metavar="URL", default="sqlite:///gradebook.db", help=_DB)
+    gradebook.add_argument("--db", metavar="URL", default=_DB, help=_DB_HELP)
     gradebook.add_argument(
         "--students",
         metavar="FILE.csv",
@@ -48,7 +49,7 @@ def add(commands: Any) -> None:
         "into a file.",
     )
     export.set_defaults(run=_export)
-    export.add_argument("--db", metavar="URL", default="sqlite:///gradebook.db", help=_DB)
+    export.add_argument("--db", metavar="URL", default=_DB, help=_DB_HELP)
     export.add_argument("--format", choices=["canvas", "moodle", "csv"], required=True)
     export.add_argument("--lang", choices=LANGUAGES, default="en", help="language of the titles (default: en)")
     export.add_argument("--out", metavar="FILE", help="write there, as a whole or not at all (default: print)")

@@ -16,7 +16,6 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from autograder.render.words import one_line
 from autograder.submission import UsageError
 
-DEFAULT = "sqlite:///gradebook.db"
 #: How long to wait, in seconds, for a server, and for what another program has locked.
 CONNECT_SECONDS, LOCK_SECONDS = 15, 30
 #: Any number that no other program is likely to lock (PostgreSQL's advisory locks).
