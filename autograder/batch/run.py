@@ -117,18 +117,6 @@ def run(
     Every result is stored as soon as it is there.  Raises UsageError if OUT cannot be written or is in use, CannotWrite
     if it cannot be written any more.
     """
-    with alone_in(out):
-        return _run(found, wanted, options, out, engine, progress)
-
-
-def _run(
-    found: Sequence[HandedIn],
-    wanted: set[int] | None,
-    options: Options,
-    out: Path,
-    engine: Engine,
-    progress: Progress,
-) -> Summary:
     started = time.monotonic()
     store = Store(out / STORE)
     files = [out / f"{stem}.json" for stem in file_stems([one.name for one in found])]
@@ -168,9 +156,10 @@ def _run(
         if waiting:
             engine(pending, emit)
 
-    waiting, same = look_up(range(len(found)), once=True)
-    grade(waiting)
-    grade(look_up(same, once=False)[0])
+    with alone_in(out):
+        waiting, same = look_up(range(len(found)), once=True)
+        grade(waiting)
+        grade(look_up(same, once=False)[0])
     summary.seconds = time.monotonic() - started
     return summary
 
