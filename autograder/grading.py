@@ -238,8 +238,10 @@ class _Checks:
     def _collected(self, exercise: Exercise, session: pytest.Session) -> list[pytest.Item]:
         """The checks of an exercise, collected when the first submission of it comes.  Raises GraderFault."""
         if exercise.number not in self._items:
-            files = [str(f) for f in sorted(HIDDEN.glob(f"test_{exercise.id}_*.py"))]
-            self._items[exercise.number] = list(session.perform_collect(files)) if files else []
+            files = [str(file) for file in sorted(HIDDEN.glob(f"test_{exercise.id}_*.py"))]
+            if not files:
+                raise GraderFault(f"there are no hidden checks of {exercise.id}")
+            self._items[exercise.number] = list(session.perform_collect(files))
             if self._problems:
                 raise GraderFault(f"the hidden checks of {exercise.id} could not be collected: {self._problems}")
         return self._items[exercise.number]
