@@ -191,6 +191,23 @@ def test_mutated_arguments_are_witnessed_from_outside(room: RemoteClassroom) -> 
         assert [name for _, name in student.witness("mlm_loss").mutated] == ["labels"]
 
 
+@pytest.mark.parametrize(
+    "argument", [[1.0, 2.0], [(1, 2), 3], [torch.zeros(2), 3], [2**70, 3], {"a": 1}, {"a": (1,)}, [[1], [2, 3]]]
+)
+def test_a_changed_list_or_dict_is_noticed_whatever_is_in_it(room: RemoteClassroom, argument: Any) -> None:
+    code = """
+        def mean_nll(x):
+            key = "a" if isinstance(x, dict) else -1
+            x[key] = True if x[key] == 1 else 99
+        def mlm_loss(x, y): return 0
+    """
+    with opened(room, code) as student:
+        student.mlm_loss(argument, argument)
+        assert student.witness("mlm_loss").mutated == []
+        student.mean_nll(argument)
+        assert [name for _, name in student.witness("mean_nll").mutated] == ["probabilities"]
+
+
 def test_a_function_that_behaves_is_not_accused(room: RemoteClassroom) -> None:
     code = "import torch\ndef mean_nll(p, x): return (x.clone() + 1, torch.rand(1, generator=torch.Generator()))"
     with opened(room, code) as student:

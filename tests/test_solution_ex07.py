@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import textwrap
 from pathlib import Path
@@ -16,6 +17,7 @@ from autograder.hidden.testing_ex07 import bench, collating, losses, masking, ma
 from autograder.report import Report
 from autograder.sandbox.loading import Part
 from autograder.syllabus import EXERCISES
+from autograder.wire import testing
 
 HIDDEN = Path(__file__).parents[1] / "autograder" / "hidden"
 HERE = Options(in_process=True)
@@ -183,3 +185,55 @@ def test_too_large_a_call_is_refused_by_all() -> None:
     ids = torch.zeros(1001, 1000, dtype=torch.int64)
     with pytest.raises(MemoryError):
         masking.Independent(0)(ids, ids, ids, mask_token_id=1, ordinary_ids=ids[0])
+
+
+# -- Line-ups ----------------------------------------------------------------------------------------------------------
+class Scripted:
+    """A student with one test, which answers as `outcome` says; an implementation is whether it is wrong."""
+
+    def __init__(self, outcome: Any) -> None:
+        self.outcome = outcome
+
+    def run_test(self, name: str, implementation: bool, seconds: float) -> testing.Tested:
+        return testing.Tested("failed" if self.outcome(implementation) else "passed")
+
+
+@pytest.fixture
+def line_up(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Whether a test comes through a line-up."""
+    monkeypatch.setattr(bench, "_faulty", lambda *_: True)
+    monkeypatch.setattr(bench, "_right", lambda *_: False)
+
+    def come_through(outcome: Any, known: bench.Survey) -> bool:
+        return bench._stands_out(Scripted(outcome), 0, "f", int, "test_it", known)
+
+    return come_through
+
+
+def knowing() -> bench.Survey:
+    return bench.Survey(testing.Collected((), 0, ()), counted=["test_it"], calls={"test_it": {"f"}})
+
+
+def test_a_test_that_knows_wrong_from_right_comes_through(line_up: Any) -> None:
+    known = knowing()
+    assert all(line_up(lambda wrong: wrong, known) for _ in range(20))
+    assert known.beside == {"test_it": [20 * bench.RIGHT_IN_LINE, 0]}
+    assert known.counted == ["test_it"]
+
+
+def test_a_coin_does_not_come_through_and_is_struck_off(line_up: Any) -> None:
+    coin = random.Random(0)
+    through = sum(line_up(lambda wrong: coin.random() < 0.42, knowing()) for _ in range(20_000))
+    assert through < 40  # 14 are expected: 20,000 times 0.0007
+    known = knowing()
+    for _ in range(4):
+        line_up(lambda wrong: coin.random() < 0.42, known)
+    assert known.calling("f") == []
+    assert known.uncounted["test_it"].outcome == "failed"
+
+
+def test_a_rare_false_alarm_is_forgiven() -> None:
+    known = knowing()
+    for number in range(300):
+        known.note_beside("test_it", testing.Tested("failed" if number % 100 == 50 else "passed"))
+    assert known.counted == ["test_it"]
