@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
 PASSWORD = "not-for-anybodys-eyes"
-NOT_INSTALLED = "PostgreSQL is not installed: apt-get install postgresql"
 
 
 def programs() -> Path | None:
@@ -32,10 +32,16 @@ def programs() -> Path | None:
 
 @contextlib.contextmanager
 def server() -> Iterator[tuple[str, int]]:
-    """The server's address, "grader:PASSWORD@127.0.0.1:PORT", and its process id.  It listens on loopback only."""
+    """The server's address, "grader:PASSWORD@127.0.0.1:PORT", and its process id.  It listens on loopback only.
+
+    Without PostgreSQL on the machine the test is skipped, and says what to install.
+    """
+    bin_folder = programs()
+    if bin_folder is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path is short
     try:
-        with _running(folder) as found:
+        with _running(bin_folder, folder) as found:
             yield found
     finally:
         shutil.rmtree(folder)
@@ -56,9 +62,7 @@ def empty(address: str) -> str:
 
 
 @contextlib.contextmanager
-def _running(folder: Path) -> Iterator[tuple[str, int]]:
-    bin_folder = programs()
-    assert bin_folder is not None, NOT_INSTALLED
+def _running(bin_folder: Path, folder: Path) -> Iterator[tuple[str, int]]:
     user = _unprivileged()
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)

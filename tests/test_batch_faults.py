@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import below, heeds_ctrl_c
 
 from autograder import pool
 from autograder.batch import cluster
@@ -241,15 +242,6 @@ def test_a_folder_on_a_read_only_disk_is_a_usage_error_before_anything_is_graded
 
 
 # -- what is killed or interrupted -------------------------------------------------------------------------------------
-def below(pid: int) -> list[int]:
-    found = [pid]
-    for process in found:
-        with contextlib.suppress(OSError):  # it may end while it is looked at
-            for task in os.listdir(f"/proc/{process}/task"):
-                found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
-    return found
-
-
 @contextlib.contextmanager
 def looping_batch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A batch of two jobs, at a moment when both grade something that never ends."""
@@ -269,9 +261,7 @@ def looping_batch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        ),  # tests in the background ignore it
+        preexec_fn=heeds_ctrl_c,
     )
     try:
         deadline = time.monotonic() + 120

@@ -84,7 +84,7 @@ def chromium() -> Iterator[Browser]:
 def visit(chromium: Browser, way: str, **more: Any) -> Visit:
     scheme: Literal["light", "dark"] = "dark" if way == "dark" else "light"
     size = PHONE if way == "phone" else {"width": 1280, "height": 900}
-    context = chromium.new_context(viewport=size, color_scheme=scheme, **more)  # type: ignore[arg-type]
+    context = chromium.new_context(viewport=size, color_scheme=scheme, **more)
     context.set_default_timeout(60_000)
     found = Visit(context.new_page())
     found.page.on("console", lambda message: found.said.append(message.text))

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import heeds_ctrl_c
 
 from autograder import __version__, pool
 from autograder.cli import main
@@ -456,11 +457,6 @@ def test_a_missing_exercise_and_a_refused_file_have_reports(tmp_path):
     by_exercise = [verdicts({"exercises": [exercise]}) for exercise in report["exercises"]]
     assert by_exercise == [{"crashed"}, {"not_implemented"}]
     assert report["max_points"] == 20
-
-
-def heeds_ctrl_c() -> None:
-    """Whoever runs the tests in the background may have SIGINT ignored, and Python then keeps to that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_ends_everything_that_was_started(tmp_path):

@@ -18,7 +18,7 @@ import pytest
 from made_results import exercise, result, store
 from nbgrader import api
 from nbgrader.converters import GenerateAssignment
-from postgresql_server import NOT_INSTALLED, PASSWORD, empty, programs, server
+from postgresql_server import PASSWORD, empty, server
 from sqlalchemy import create_engine, event, select, text
 from test_nbgrader import new_course
 
@@ -37,8 +37,6 @@ TABLES = list(api.Base.metadata.sorted_tables)
 # -- what the tests are made of ----------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def running() -> Iterator[str]:
-    if programs() is None:
-        pytest.skip(NOT_INSTALLED)
     with server() as (address, _):
         yield address
 
@@ -596,8 +594,6 @@ def test_a_table_of_students_that_is_none(table: str | bytes, why: str, one: Pat
 
 
 def test_the_server_of_these_tests_leaves_nothing_behind() -> None:
-    if programs() is None:
-        pytest.skip(NOT_INSTALLED)
     with server() as (_, pid):
         folder = Path(os.readlink(f"/proc/{pid}/cwd"))
         assert folder.is_dir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import below
 
 ROOT = Path(__file__).parents[2]
 PATHS = [str(ROOT / "examples" / "submissions" / name) for name in ("right", "stub", "mean_over_all_positions")]
@@ -37,16 +37,6 @@ def undisturbed() -> tuple[list[str], float]:
     done = run()
     assert done.returncode == 0, done.stderr
     return bare(done.stdout), time.monotonic() - started
-
-
-def below(pid: int) -> list[int]:
-    """The process and all that it started."""
-    found = [pid]
-    for process in found:
-        with contextlib.suppress(OSError):  # it may end while it is looked at
-            for task in os.listdir(f"/proc/{process}/task"):
-                found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
-    return found
 
 
 def victims(pid: int, kind: str) -> list[int]:

@@ -233,7 +233,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     for attack in [*ATTACKS, *REPLIES]:
         if attack.name in QUICK:
             course.hand_in(f"h-{attack.name}", 2, fill(released, attack.code))
-    course.before = fingerprint(course.folder)  # type: ignore[attr-defined]
+    course.before = fingerprint(course.folder)
     for command in (["autograde", "ex02"], ["generate_feedback", "ex02"]):
         done = subprocess.run(
             [sys.executable, "-m", "nbgrader", *command],
@@ -243,12 +243,12 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
             env={**os.environ, "TMPDIR": str(temporary), "OMP_NUM_THREADS": "1"},
             check=False,
         )
-        course.log = done.stdout + done.stderr  # type: ignore[attr-defined]
+        course.log = done.stdout + done.stderr
         # nbgrader itself refuses the one whose time of handing in is none
-        assert done.returncode == (1 if command[0] == "autograde" else 0), course.log  # type: ignore[attr-defined]
+        assert done.returncode == (1 if command[0] == "autograde" else 0), course.log
         if command[0] == "autograde":
-            failed = re.findall(r"error processing assignment 'ex02' for student '([\w-]+)'", course.log)  # type: ignore[attr-defined]
-            assert failed == ["h-timestamp"], course.log  # type: ignore[attr-defined]
+            failed = re.findall(r"error processing assignment 'ex02' for student '([\w-]+)'", course.log)
+            assert failed == ["h-timestamp"], course.log
     assert left_by(temporary) == []
     return course
 
@@ -284,7 +284,7 @@ def test_nothing_is_worth_more(course: Course) -> None:
 
 
 def test_the_course_is_as_it_was(course: Course) -> None:
-    assert fingerprint(course.folder) == course.before  # type: ignore[attr-defined]
+    assert fingerprint(course.folder) == course.before
     assert not [name for name in os.listdir("/tmp") if name.startswith("left-by")]
 
 

@@ -186,7 +186,7 @@ def test_a_worker_has_none_while_and_after_checks_run(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_kits_and_pages_for_students_hold_none(lang: str) -> None:
     for name in ("github", "gitlab"):
-        for path, content in cikits.kit(name, ROOT, list(EXERCISES.values()), lang).items():  # type: ignore[arg-type]
+        for path, content in cikits.kit(name, ROOT, list(EXERCISES.values()), lang).items():
             assert leaked(content.decode()) == [], path
     for page in [*(ROOT / "docs").glob("student*.md"), ROOT / "README.md"]:
         assert leaked(page.read_text(encoding="utf-8")) == [], page.name
