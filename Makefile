@@ -66,4 +66,4 @@ lab-smoke: setup
 
 # A class of 2,000 graded twice, the second time with processes killed at random: the results must be the same.
 soak: setup
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py --out results/soak.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.soak --out results/soak.md

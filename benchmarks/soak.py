@@ -1,7 +1,7 @@
 """A class graded twice: undisturbed, and with processes killed at random.  The results must be the same.
 
-    python benchmarks/soak.py [--submissions 2000] [--kills 24] [--jobs 2] [--seed 0] [--out results/soak.md]
-    python benchmarks/soak.py --quick
+    python -m benchmarks.soak [--submissions 2000] [--kills 24] [--jobs 2] [--seed 0] [--out results/soak.md]
+    python -m benchmarks.soak --quick
 
 Right, wrong, hostile and broken submissions go through `autograder batch`.  In the second run a process is killed by
 SIGKILL now and then: the command, one that grades, one that workers are made from, or a worker.  Whenever the command
@@ -20,13 +20,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)  # the folder of this file has an nbgrader of its own
-
-from autograder.batch.store import STORE  # noqa: E402 — the path first
-from autograder.commands.console import terminable  # noqa: E402 — likewise
-from autograder.pool import cores  # noqa: E402 — likewise
-from benchmarks.soak_check import (  # noqa: E402 — likewise
+from autograder.batch.store import STORE
+from autograder.commands.console import terminable
+from autograder.pool import cores
+from benchmarks.soak_check import (
     BOUNDS,
     different,
     faults_of,
@@ -36,8 +33,8 @@ from benchmarks.soak_check import (  # noqa: E402 — likewise
     results,
     wrong_files,
 )
-from benchmarks.soak_class import make_class  # noqa: E402 — likewise
-from benchmarks.soak_run import Run, Watched  # noqa: E402 — likewise
+from benchmarks.soak_class import make_class
+from benchmarks.soak_run import Run, Watched
 
 
 def main() -> int:

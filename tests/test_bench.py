@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks import cost
 from benchmarks.batches import exponent
 from benchmarks.measuring import Measured, Row, table
 from benchmarks.twelve import compare, peers
@@ -124,3 +126,12 @@ def test_the_table_shows_median_spread_and_target() -> None:
     text = table([Measured("(x) a part", [Row("a ratio", (1.5, 1.1, 1.3), "×", at_most=1.2)], ["a note"])])
     assert "| a ratio | 1.30× | 1.10× … 1.50× | 3 | ≤ 1.20× | not met |" in text
     assert "- (x) a note" in text
+
+
+def test_what_a_submission_costs_is_above_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["cost", "--exercises", "3", "--repeats", "1"])
+    cost.main()
+    *_, row = capsys.readouterr().out.splitlines()
+    found = re.fullmatch(r"\| ex03 \| ([\d.]+) s \| ([\d.]+) s \| ([\d.]+) s \| ([\d.]+) kB \|", row)
+    assert found is not None, row
+    assert all(float(number) > 0 for number in found.groups())

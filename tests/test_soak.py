@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.slow
 def test_kills_of_each_kind_change_no_result_and_leave_nothing(tmp_path: Path) -> None:
     table = tmp_path / "soak.md"
-    command = [sys.executable, "benchmarks/soak.py", "--quick", "--out", str(table)]
+    command = [sys.executable, "-m", "benchmarks.soak", "--quick", "--out", str(table)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     text = table.read_text(encoding="utf-8")
