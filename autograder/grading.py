@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 HIDDEN = Path(__file__).parent / "hidden"
 
+#: What a check comes to on answers alone: the same answers come to the same.
+PRECEDENTS = frozenset({"passed", "failed", "not_implemented"})
+
 hypothesis.settings.register_profile(
     "grading",
     derandomize=True,
@@ -72,6 +75,7 @@ class Options:
 
     limits: how much time a submission may take.
     For authors only: in_process: without a boundary.  stop_early: skip what follows the first check that fails.
+    precedents: False to run every check, whatever other submissions answered (see autograder.wire.precedents).
     """
 
     device: str = "auto"
@@ -80,6 +84,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     in_process: bool = False
     stop_early: bool = False
+    precedents: bool = True
 
 
 #: Opens the student's side for one exercise, for as long as the context lasts.
@@ -268,12 +273,11 @@ class _Checks:
             try:
                 with self._opener(work) as student:
                     self._student = student
-                    for index, item in enumerate(items):
-                        following = items[index + 1] if index + 1 < len(items) else None
+                    for item in items:
                         if self._options.stop_early and any(c.verdict != "passed" for c in done.values()):
                             done[item.name] = _check(item, Ending("skipped", "Not run after a failure."))
                         else:
-                            done[item.name] = self._check(item, following, student, done)
+                            done[item.name] = self._check(item, student, done)
             except Interrupted as interruption:
                 ending = Ending(interruption.verdict, interruption.message)
                 self._conduct += [f"conduct, {work.exercise.id}: {note}" for note in interruption.conduct]
@@ -291,34 +295,38 @@ class _Checks:
         )
         return ExerciseReport(work.exercise.id, work.exercise.title, functions)
 
-    def _check(
-        self, item: pytest.Item, following: pytest.Item | None, student: Student, done: dict[str, Check]
-    ) -> Check:
+    def _check(self, item: pytest.Item, student: Student, done: dict[str, Check]) -> Check:
         needs = worth(item).needs
         if needs is not None and done[needs].verdict == "not_implemented":
             return _check(item, Ending("not_implemented", done[needs].message))
         if needs is not None and done[needs].verdict != "passed":
             return _check(item, Ending("skipped", f"Not run, because “{done[needs].title}” did not pass."))
         started = time.perf_counter()
-        ending = self._run(item, following, student)
+        ending = self._run(item, student)
         if ending.verdict == "grader_error":  # a fault of ours may be one of the moment: once more, on a new worker
-            ending = self._run(item, following, student, again=True)
+            ending = self._run(item, student, again=True)
         return _check(item, ending, time.perf_counter() - started)
 
-    def _run(self, item: pytest.Item, following: pytest.Item | None, student: Student, again: bool = False) -> Ending:
-        self._error = None
+    def _run(self, item: pytest.Item, student: Student, again: bool = False) -> Ending:
         calls = student.calls
-        student.begin_check(worth(item).function, again)
+        student.begin_check(worth(item).function, item.name if self._options.precedents else "", again)
         try:
-            reports = runtestprotocol(item, nextitem=following, log=False)
+            precedent: Ending | None = student.precedent()
+            if precedent is not None:
+                return precedent
+            self._error = None
+            reports = runtestprotocol(item, nextitem=None, log=False)
         finally:
             student.end_check()
         if self._error is not None:
-            return judge(self._error, student, student.calls > calls, worth(item).misconception)
-        broken = [report for report in reports if report.failed]
-        if broken:
-            return Ending("grader_error", f"The check itself failed at {broken[0].when}.")
-        return Ending("passed")
+            ending = judge(self._error, student, student.calls > calls, worth(item).misconception)
+        elif broken := [report for report in reports if report.failed]:
+            ending = Ending("grader_error", f"The check itself failed at {broken[0].when}.")
+        else:
+            ending = Ending("passed")
+        if ending.verdict in PRECEDENTS and not isinstance(self._error, Interrupted):
+            student.set_precedent(ending)
+        return ending
 
 
 @dataclass(frozen=True)

@@ -28,19 +28,23 @@ class Arena:
         self._bytes = np.frombuffer(self._memory, np.uint8)
         self.used = 0
 
-    def store(self, data: np.ndarray) -> list[int] | None:
-        """Copy bytes (uint8, 1-D) in; their [offset, length], or None if there is no room left."""
+    def store(self, data: np.ndarray, copy: bool = True) -> list[int] | None:
+        """Copy bytes (uint8, 1-D) in; their [offset, length], or None if there is no room left.
+
+        copy: False for bytes that were stored there before the memory was `reset`.
+        """
         start = -(-self.used // _ALIGNMENT) * _ALIGNMENT
         if start + data.size > SIZE:
             return None
-        self._bytes[start : start + data.size] = data
+        if copy:
+            self._bytes[start : start + data.size] = data
         self.used = start + data.size
         return [start, int(data.size)]
 
-    def holds(self, place: list[int], data: np.ndarray) -> bool:
+    def holds(self, place: list[int], data: np.ndarray | bytes) -> bool:
         """Whether the bytes at that place still are these."""
         start, length = place
-        return self._bytes[start : start + length].tobytes() == data.tobytes()
+        return self._memory[start : start + length] == bytes(data)
 
     def reset(self) -> None:
         self.used = 0

@@ -12,12 +12,17 @@ import torch
 from autograder.limits import Limits
 from autograder.syllabus import Family
 from autograder.wire.errors import Interrupted
+from autograder.wire.precedents import Precedents
 from autograder.wire.remote import RemoteStudent
 from autograder.wire.zygote_process import Zygote
 
 
 class RemoteClassroom(Zygote):
-    """A zygote in which submissions are opened."""
+    """A zygote in which submissions are opened.  precedents: how their checks ended."""
+
+    def __init__(self, *settings: Any, **more: Any) -> None:
+        super().__init__(*settings, **more)
+        self.precedents: Precedents[Any] = Precedents()
 
     @contextlib.contextmanager
     def open(self, work: Any) -> Iterator[RemoteStudent]:
@@ -25,7 +30,7 @@ class RemoteClassroom(Zygote):
 
         Raises Interrupted if the submission cannot be loaded.
         """
-        student = RemoteStudent(self, work.exercise, work.parts)
+        student = RemoteStudent(self, work.exercise, work.parts, self.precedents)
         try:
             try:
                 student.load()

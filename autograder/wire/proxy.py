@@ -53,10 +53,14 @@ class Call:
 
 @dataclass
 class Witness:
-    """What was seen beside the results: (call, argument) changed, (call, generator) moved."""
+    """What was seen beside the results: (call, argument) changed, (call, generator) moved.
+
+    excused: which of those moves may be the fault of another function of the submission's.
+    """
 
     mutated: list[tuple[str, str]] = field(default_factory=list)
     moved: list[tuple[str, str]] = field(default_factory=list)
+    excused: set[int] = field(default_factory=set)
 
 
 class Function:
@@ -134,6 +138,10 @@ class Lent:
         return "<function>"
 
 
+#: What was made once: the value or why there is none, and the last call.
+Kept = tuple[Any, BaseException | None, Call]
+
+
 class _Fixtures:
     """The functions of `autograder.sandbox.fixtures`, called on the student's side."""
 
@@ -161,7 +169,7 @@ class Student(ABC):
         self.fixtures = _Fixtures(self)
         self._lent: dict[int, Callable[..., Any]] = {}
         self._lent_so_far = 0
-        self._kept: dict[Any, tuple[Any, BaseException | None, Call]] = {}
+        self._kept: dict[str, Kept] = {}
 
     def lend(self, function: Callable[..., Any]) -> Lent:
         """A function of the grader's as an argument: the student's side calls it, and it answers here.
@@ -174,21 +182,28 @@ class Student(ABC):
         return Lent(self._lent_so_far, function)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` returns or raises, computed for this submission the first time that a check asks for the key."""
-        if key not in self._kept:
-            try:
-                self._kept[key] = make(), None, self.last
-            except Interrupted as error:
-                if error.verdict == "grader_error":
-                    raise
-                self._kept[key] = None, error, self.last
-            except RemoteError as error:
-                self._kept[key] = None, error, self.last
-        value, raised, self.last = self._kept[key]
+        """What `make` returns or raises, computed for this submission the first time that a check asks for the key.
+
+        What it is follows from the key and from what the submission answers in `make`.  Nobody may change it.
+        """
+        name = repr(key)
+        if name not in self._kept:
+            self._kept[name] = self._made(name, make)
+        value, raised, self.last = self._kept[name]
         self.calls += 1
         if raised is not None:
             raise raised
         return value
+
+    def _made(self, name: str, make: Callable[[], Any]) -> Kept:
+        try:
+            return make(), None, self.last
+        except Interrupted as error:
+            if error.verdict == "grader_error":
+                raise
+            return None, error, self.last
+        except RemoteError as error:
+            return None, error, self.last
 
     def __getattr__(self, name: str) -> Function:
         try:
@@ -200,8 +215,28 @@ class Student(ABC):
         """What was witnessed over all calls of that function so far, in this and earlier checks."""
         return self._witnesses.setdefault(name, Witness())
 
-    def begin_check(self, function: str, again: bool = False) -> None:  # noqa: B027 — nothing to do in-process
-        """A check of that function starts: its time budget begins.  again: it is repeated after a fault of ours."""
+    def excuse(self, name: str, since: int) -> None:
+        """The generators that calls of that function moved, from the so manieth on, are not held against it."""
+        witness = self.witness(name)
+        witness.excused.update(range(since, len(witness.moved)))
+
+    def begin_check(  # noqa: B027 — nothing to do in-process
+        self, function: str, check: str = "", again: bool = False
+    ) -> None:
+        """A check of that function starts: its time budget begins.
+
+        check: its name, if how it ends may be a precedent.  again: it is repeated after a fault of ours.
+        """
+
+    def precedent(self) -> Any:
+        """How this check ended for a submission that answered as this one does; None if it has to be run."""
+        return None
+
+    def set_precedent(self, ending: Any) -> None:  # noqa: B027 — nothing to do in-process
+        """How the check ended that was begun last, for submissions to come."""
+
+    def _no_precedent(self) -> None:  # noqa: B027 — nothing to do in-process
+        """How this check ends depends on more than answers to calls."""
 
     def end_check(self) -> None:  # noqa: B027 — nothing to do in-process
         """The check is over: what it kept alive on the other side may go."""

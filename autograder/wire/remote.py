@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import secrets
 import signal
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +20,8 @@ from autograder.wire import frames, replies
 from autograder.wire.budget import Budget
 from autograder.wire.codec import Decoder, Encoder, Remote, WireError
 from autograder.wire.errors import GraderFault, Interrupted, remote_error
-from autograder.wire.proxy import Call, Function, Handle, Lent, Student, frozen
+from autograder.wire.precedents import PART, Conversation, Precedents
+from autograder.wire.proxy import Call, Function, Handle, Kept, Lent, Student, frozen
 from autograder.wire.testing import (
     NAME_LIMIT,
     Collected,
@@ -40,9 +43,17 @@ _CHANGEABLE = (torch.Tensor, np.ndarray, list)
 class RemoteStudent(Student):
     """The student's functions, each call a message to the worker and back.  A worker that ends is replaced."""
 
-    def __init__(self, zygote: Zygote, exercise: Exercise, parts: Sequence[Any]) -> None:
+    def __init__(
+        self, zygote: Zygote, exercise: Exercise, parts: Sequence[Any], precedents: Precedents[Any] | None = None
+    ) -> None:
         super().__init__(exercise)
         self._zygote = zygote
+        self._precedents: Precedents[Any] = precedents or Precedents()
+        self._conversation: Conversation[Any] = self._precedents.begin(exercise.id, "")
+        self._seen = hashlib.blake2b(digest_size=16)
+        self._notes: list[tuple[Any, ...]] = []
+        self._digests: dict[str, bytes | None] = {}
+        self._begun: dict[str, Conversation[Any]] = {}
         self._budget = Budget(zygote.limits.times(exercise.time_factor), (f.name for f in exercise.functions))
         self._parts = [[part.name, part.text, part.may_fail] for part in parts]
         self._worker: Worker | None = None
@@ -50,27 +61,131 @@ class RemoteStudent(Student):
         self._trap: list[str] | None = None
         self._replaced: dict[str, Handle | Lent] = {}
         self._again = False
-        self._holding = False
+        self._holding = self._tracked = False
         self._reads = 0
 
     # -- checks and their time --------------------------------------------------------------------------------------
-    def begin_check(self, function: str, again: bool = False) -> None:
+    def begin_check(self, function: str, check: str = "", again: bool = False) -> None:
         self._again = again
-        if not function:
-            return
-        self._budget.begin(function)
+        self._conversation = self._precedents.begin(self.exercise.id, check, self._seen.digest())
+        self._lent_so_far = zlib.crc32(check.encode()) << 20  # the same for every submission, another for every check
+        self._notes = []
+        if not check or again:
+            self._conversation.forget()
+        if function:
+            self._budget.begin(function)
+
+    def precedent(self) -> Any:
+        if not self._conversation.kept:
+            return None
+        found = self._retraced(self._conversation)
+        if found is None and self._worker is not None:
+            self._worker.arena.reset()  # and filled again by the check itself
+        return found
+
+    def _retraced(self, conversation: Conversation[Any]) -> Any:
+        """Ask what was asked before, as long as the answers are those of before; what it came to, if it came to it."""
+        worker = self._worker
+        if worker is None:
+            return None
+        while (request := conversation.next_request(secrets.token_bytes(16))) is not None:
+            if not request.identity:
+                digest = self._part(request.message.decode("utf-8", "surrogatepass"))
+                if digest is None or not conversation.answered(request, digest):
+                    return None
+                continue
+            stored = [(worker.arena.store(np.frombuffer(data, np.uint8)), data) for data in request.stored]
+            self._reads = 0
+            answer: bytes | Exception
+            try:
+                answer = self._ask(request.message)
+            except (frames.Closed, WireError, _Late) as error:
+                answer = error
+            changed = any(place is None or not worker.arena.holds(place, data) for place, data in stored)
+            if not conversation.answered(request, answer) or changed:
+                return None
+        if conversation.ending is None:
+            return None
+        found, notes = conversation.ending
+        for witnessed, *what in notes:
+            witnessed(self, *what)
+        return found
+
+    def set_precedent(self, ending: Any) -> None:
+        self._conversation.close((ending, self._notes))
+
+    # -- what checks share ------------------------------------------------------------------------------------------
+    def _part(self, name: str) -> bytes | None:
+        """What stands for the answers of a part, if they can be had without running it."""
+        self._tidy()
+        if name not in self._digests:
+            part = self._begun[name] = self._new_part(name)
+            found = self._retraced(part)
+            if found is None:
+                return None
+            self._kept[name], self._digests[name] = found, part.digest
+            self._tidy()
+        return self._digests[name]
+
+    def _new_part(self, name: str) -> Conversation[Any]:
+        return self._precedents.begin(self.exercise.id, f"{PART}{name}")
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        name = repr(key)
+        message = name.encode("utf-8", "surrogatepass")
+        if self._holding or self._tracked:  # then what was asked before is not over
+            self._no_precedent()
+        elif self._conversation.telling:
+            assert self._worker is not None
+            self._worker.arena.reset()
+        else:
+            self._tidy()
+        try:
+            return super().once(key, make)
+        finally:
+            digest = self._digests.get(name)
+            if digest is None:
+                self._no_precedent()
+            elif self._told(message) is None:
+                self._conversation.note(message, b"", digest)
+
+    def _made(self, name: str, make: Callable[[], Any]) -> Kept:
+        whole, notes = self._conversation, self._notes
+        self._conversation = self._begun.pop(name) if name in self._begun else self._new_part(name)
+        self._notes = []
+        if not whole.kept:
+            self._conversation.forget()
+        try:
+            made = super()._made(name, make)
+            if made[1] is not None:
+                self._conversation.forget()
+            self._conversation.close((made, self._notes))
+            self._digests[name] = self._conversation.digest
+            if whole.kept:
+                self._tidy()
+            return made
+        finally:
+            self._conversation, self._notes = whole, notes
+
+    def _no_precedent(self) -> None:
+        self._conversation.forget()
 
     def end_check(self) -> None:
         self._lent.clear()
+        self._begun.clear()
         self._budget.tidy()
+        with contextlib.suppress(Interrupted):
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """What was asked before is over: the worker may forget it, and the shared memory is free."""
         if self._worker is not None and (self._worker.arena.used or self._holding):
-            with contextlib.suppress(Interrupted):
-                self._exchange("end")
-                self._holding = False
-                self._worker.arena.reset()
+            self._exchange("end")
+            self._holding = self._tracked = False
+            self._worker.arena.reset()
 
     def _pause(self) -> None:
-        """Wait for the worker to say something; end it when its time is up.
+        """Wait for the worker to say something.  Raises _Late when its time is up.
 
         A reply in many pieces, or with many questions before it, is looked at after each of them: a worker that always
         has a little more to say would otherwise never be late.
@@ -90,14 +205,13 @@ class RemoteStudent(Student):
             if ready and (self._reads == 1 or not late):
                 return
             if late:
-                spent = self._budget.overdrawn()
-                self._drop()
-                raise Interrupted("timeout", f"{self.last.text or 'Loading the file'}\ngave no answer within {spent}.")
+                raise _Late
             step = min(step * 1.5, 0.2)
 
     # -- the worker -------------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Start a worker and load the submission in it.  Raises Interrupted if it cannot be loaded."""
+        self._no_precedent()
         try:
             self._worker = self._zygote.spawn()
         except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
@@ -128,19 +242,49 @@ class RemoteStudent(Student):
         return None if worker is None else worker.close()
 
     def _exchange(self, kind: str, *values: Any) -> list[Any]:
-        """One request of plain values and its reply."""
+        """One request of plain values, which is no call, and its reply."""
         identity = secrets.token_bytes(16)
-        return self._reply(identity, Encoder().pack([kind, identity, *values]), Decoder())
+        message = Encoder().pack([kind, identity, *values])
+        return self._reply(identity, lambda: self._ask(message), Decoder())
 
-    def _reply(self, identity: bytes, message: bytes, decoder: Decoder) -> list[Any]:
-        """Send a request and wait for its reply, answering what the worker asks in between."""
-        worker = self._worker
-        assert worker is not None
+    def _call(
+        self,
+        identity: bytes,
+        message: bytes,
+        decoder: Decoder,
+        stored: Sequence[np.ndarray] = (),
+        names: bytes | None = None,
+    ) -> list[Any]:
+        """A request that runs the student's code, and its reply, which may be there already.
+
+        stored: arguments in shared memory.  names: the identity of the call whose gradient it is.
+        """
+        return self._reply(identity, lambda: self._heard(identity, message, stored, names), decoder)
+
+    def _heard(
+        self, identity: bytes, message: bytes, stored: Sequence[np.ndarray] = (), names: bytes | None = None
+    ) -> bytes:
+        """What the worker says to a message of a check, or said when it was retraced."""
+        told = self._told(message)
+        if told is not None:
+            return told
+        packed = self._ask(message)
+        self._conversation.note(message, identity, packed, stored, names)
+        return packed
+
+    def _told(self, message: bytes) -> bytes | None:
+        """The answer that there is already."""
+        try:
+            return self._conversation.told(message)
+        except LookupError:
+            raise Interrupted("grader_error", "A check asked something else after the same answers.") from None
+
+    def _reply(self, identity: bytes, heard: Callable[[], bytes], decoder: Decoder) -> list[Any]:
+        """The reply to a request, after all that the worker asks before it is answered."""
         self._reads = size = items = 0
         try:
-            self._send(worker, message)
+            packed = heard()
             while True:
-                packed = worker.reader.receive(self._pause)
                 frame = decoder.unpack(packed)
                 if not replies.is_reply(frame, identity):
                     self._drop()
@@ -152,13 +296,25 @@ class RemoteStudent(Student):
                 size, items = size + len(packed), items + decoder.items
                 if size > MAX_ASKED_BYTES or items > MAX_ASKED_ITEMS:
                     raise WireError("more questions than can be answered")
-                self._answer(rest)
+                packed = self._answer(identity, rest)
         except frames.Closed:
             raise self._gone() from None
+        except _Late:
+            spent = self._budget.overdrawn()
+            self._drop()
+            where = self.last.text or "Loading the file"
+            raise Interrupted("timeout", f"{where}\ngave no answer within {spent}.") from None
         except WireError as error:
             self._drop()
             self._note_conduct(["sent bytes that are no message"])
             raise Interrupted("failed", f"{self.last.text}\nreturned {error}.") from None
+
+    def _ask(self, message: bytes) -> bytes:
+        """Send a message and wait for what comes back."""
+        worker = self._worker
+        assert worker is not None
+        self._send(worker, message)
+        return worker.reader.receive(self._pause)
 
     def _send(self, worker: Worker, message: bytes) -> None:
         """Send a message; the time that a worker takes to read it is its own."""
@@ -185,8 +341,8 @@ class RemoteStudent(Student):
                 return Interrupted("crashed", f"{where}\nended the process by {signal.Signals(-status).name}.")
         return Interrupted("crashed", f"{where}\nended the process (exit status {status}).")
 
-    def _answer(self, rest: list[Any]) -> None:
-        """Run a function of the grader's for the worker."""
+    def _answer(self, identity: bytes, rest: list[Any]) -> bytes:
+        """Run a function of the grader's for the worker; what that says next."""
         if len(rest) != 3:
             raise WireError("a question that cannot be answered")
         number, args, kwargs = rest
@@ -208,7 +364,7 @@ class RemoteStudent(Student):
             for place, (value, was) in enumerate(zip(given, before, strict=True))
             if isinstance(value, torch.Generator) or (isinstance(value, _CHANGEABLE) and frozen(value) != was)
         ]
-        self._send(worker, Encoder(refer=self._refer).pack([*answer, changed]))
+        return self._heard(identity, Encoder(refer=self._refer).pack([*answer, changed]))
 
     def _refer(self, value: Any) -> Remote | None:
         """What a handle or a lent function is on the other side."""
@@ -218,10 +374,12 @@ class RemoteStudent(Student):
             return None
         if value.owner is not self._worker:
             raise Interrupted("crashed", f"{self.last.text}\nended before all that was to be asked of it was asked.")
+        self._no_precedent()
         target: Remote = value.target
         return target
 
     def _handle(self, remote: Remote) -> Handle:
+        self._no_precedent()
         self._holding = True
         return Handle(self, remote, plain_text(remote.kind, 100), self._worker)
 
@@ -230,13 +388,14 @@ class RemoteStudent(Student):
         self._have_worker()
         worker = self._worker
         assert worker is not None
-        identity = secrets.token_bytes(16)
+        conversation = self._conversation
+        identity = conversation.identity() or secrets.token_bytes(16)
         inputs: list[torch.Tensor] = []
         stored: list[tuple[str, list[int], np.ndarray]] = []
         name = ""
 
         def store(data: np.ndarray) -> list[int] | None:
-            place = worker.arena.store(data)
+            place = worker.arena.store(data, copy=not conversation.telling)
             if place is not None:
                 stored.append((name, place, data))
             return place
@@ -264,9 +423,9 @@ class RemoteStudent(Student):
             ]
         )
         graph = _Graph(self, worker, identity, inputs)
-        kind, *rest = self._reply(
-            identity, message, Decoder(attach=graph.attach if inputs else None, find=self._handle)
-        )
+        self._tracked = self._tracked or bool(inputs)
+        decoder = Decoder(attach=graph.attach if inputs else None, find=self._handle)
+        kind, *rest = self._call(identity, message, decoder, [data for _, _, data in stored])
         if kind == "missing":
             failed = "".join(f"\n{cell} failed: {problem}" for cell, problem in self._failed_cells[:3])
             raise Interrupted("not_implemented", f"There is no function `{function.name}`.{failed}")
@@ -299,19 +458,38 @@ class RemoteStudent(Student):
     ) -> None:
         """Compare the arguments with what they were: tensors in shared memory, others as far as they were sent back."""
         assert self._worker is not None
-        witness = self.witness(function.name)
         changed = [name for name, place, data in stored if not self._worker.arena.holds(place, data)]
+        if changed:  # which no answer tells
+            self._no_precedent()
         for name, value, now in zip(call.names, call.values, after, strict=False):
             if isinstance(value, torch.Generator):
                 if isinstance(now, torch.Generator) and now.device == value.device:
                     value.set_state(now.get_state())
             elif now is not None and frozen(now) != frozen(value):
                 changed.append(name)
-        witness.mutated += [(call.text, name) for name in changed]
-        witness.moved += [(call.text, name) for name in moved]
+        if changed or moved:
+            self._bear_witness(function.name, call.text, changed, moved)
+
+    def _bear_witness(self, function: str, text: str, changed: list[str], moved: list[str]) -> None:
+        """Note what a call changed, and moved: later checks may ask."""
+        witness = self.witness(function)
+        witness.mutated += [(text, name) for name in changed]
+        witness.moved += [(text, name) for name in moved]
+        self._remember(RemoteStudent._bear_witness, function, text, changed, moved)
+
+    def excuse(self, name: str, since: int) -> None:
+        super().excuse(name, since)
+        self._remember(RemoteStudent.excuse, name, since)
+
+    def _remember(self, witnessed: Callable[..., None], *what: Any) -> None:
+        """Keep what an earlier check has left for later ones: it is part of what they go by."""
+        self._notes.append((witnessed, *what))
+        self._seen.update(repr((witnessed.__name__, what)).encode("utf-8", "surrogatepass"))
 
     def _note_conduct(self, notes: list[str]) -> None:
         """Keep what the submission tried, for the instructor."""
+        if notes:
+            self._no_precedent()
         for note in notes:
             if len(self.conduct) < replies.NOTES_LIMIT:
                 self.conduct[note] = None
@@ -326,7 +504,9 @@ class RemoteStudent(Student):
         """The backward pass of an earlier call, run where its graph is."""
         if worker is not self._worker:
             raise Interrupted("crashed", f"{self.last.text}\nended before its gradient was asked for.")
-        kind, *rest = self._exchange("grad", identity, numbers, weights)
+        own = self._conversation.identity() or secrets.token_bytes(16)
+        message = Encoder().pack(["grad", own, identity, numbers, weights])
+        kind, *rest = self._call(own, message, Decoder(), names=identity)
         raised = None
         with contextlib.suppress(WireError):
             raised = replies.raised(rest[:5]) if kind == "raised" else None
@@ -339,6 +519,7 @@ class RemoteStudent(Student):
 
     # -- tests of the student's -------------------------------------------------------------------------------------
     def tests(self) -> Collected:
+        self._no_precedent()
         self.calls += 1
         self.last = Call("the tests", (), (), {})
         self._have_worker()
@@ -394,7 +575,9 @@ class RemoteStudent(Student):
                     self._swap({})
 
     def _swap(self, functions: dict[str, Handle | Lent]) -> None:
-        self._exchange("swap", {name: self._refer(function) for name, function in functions.items()})
+        identity = self._conversation.identity() or secrets.token_bytes(16)
+        references = {name: self._refer(function) for name, function in functions.items()}
+        self._call(identity, Encoder().pack(["swap", identity, references]), Decoder())
 
     def _take_back(self, lent: Iterable[Lent]) -> None:
         for function in lent:
@@ -407,6 +590,10 @@ class RemoteStudent(Student):
             yield self._trap
         finally:
             self._trap = None
+
+
+class _Late(Exception):
+    """The worker has used up its time."""
 
 
 class _Graph:

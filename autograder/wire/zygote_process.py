@@ -339,19 +339,29 @@ class Worker:
 
     def send(self, message: bytes) -> None:
         """Send a message.  Raises frames.Closed if it is not read, whole, within `SEND_SECONDS`."""
-        deadline = time.monotonic() + SEND_SECONDS
-        writable = select.poll()
-        writable.register(self.channel, select.POLLOUT)
         rest = memoryview(frames.framed(message))
         try:
-            while rest:
-                left = deadline - time.monotonic()
-                if left <= 0 or not writable.poll(left * 1000):
-                    raise frames.Closed
-                with contextlib.suppress(BlockingIOError):
-                    rest = rest[self.channel.send(rest, socket.MSG_DONTWAIT) :]
+            rest = self._sent(rest)
+            if rest:
+                self._send_slowly(rest, time.monotonic() + SEND_SECONDS)
         except ConnectionError as error:
             raise frames.Closed from error
+
+    def _send_slowly(self, rest: memoryview, deadline: float) -> None:
+        writable = select.poll()
+        writable.register(self.channel, select.POLLOUT)
+        while rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not writable.poll(left * 1000):
+                raise frames.Closed
+            rest = self._sent(rest)
+
+    def _sent(self, rest: memoryview) -> memoryview:
+        """Send what can be sent now; what is left."""
+        try:
+            return rest[self.channel.send(rest, socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            return rest
 
     def close(self) -> int | None:
         """End the worker; how it ended."""
