@@ -309,7 +309,7 @@ class _Checks:
 
     def _run(self, item: pytest.Item, student: Student, again: bool = False) -> Ending:
         calls = student.calls
-        student.begin_check(worth(item).function, item.name if self._options.precedents else "", again)
+        student.begin_check(worth(item).function, again, item.name if self._options.precedents else "")
         try:
             precedent: Ending | None = student.precedent()
             if precedent is not None:
@@ -324,7 +324,8 @@ class _Checks:
             ending = Ending("grader_error", f"The check itself failed at {broken[0].when}.")
         else:
             ending = Ending("passed")
-        if ending.verdict in PRECEDENTS and not isinstance(self._error, Interrupted):
+        cut_short = self._error, getattr(self._error, "__cause__", None)  # the cause: a second attempt's interruption
+        if ending.verdict in PRECEDENTS and not any(isinstance(error, Interrupted) for error in cut_short):
             student.set_precedent(ending)
         return ending
 

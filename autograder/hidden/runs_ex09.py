@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from autograder.hidden import expect, journal
+from autograder.hidden.attempts import second_attempt
 from autograder.hidden.cases_ex09 import standing_in
 from autograder.hidden.journal import Comparison, make_texts, with_turned_labels
 from autograder.wire.errors import RemoteError
@@ -79,7 +80,8 @@ class Runs:
             "base_seed": 3,
             "vocab_size": journal.VOCAB_SIZE,
             "positions": journal.POSITIONS,
-            "hidden_size": 16,
+            # so wide that a classification layer on a frozen encoder learns the texts in whatever order they come
+            "hidden_size": 32,
         }
 
     def _once(self, name: str, texts: Any, config: ComparisonConfig, **more: Any) -> Transfer:
@@ -138,12 +140,11 @@ class Runs:
 
 def judged(student: Student, device: torch.device, check: Callable[[Runs], None]) -> None:
     """Make a check of the comparisons; if it fails, of those made with right definitions of LoRA."""
+    fault: expect.Wrong | RemoteError
     try:
         check(Runs(student, device, right=False))
         return
     except (expect.Wrong, RemoteError) as error:
         fault = error
-    try:
+    with second_attempt(fault):
         check(Runs(student, device, right=True))
-    except (expect.Wrong, RemoteError):
-        raise fault from None

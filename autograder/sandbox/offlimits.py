@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from types import CodeType
 from typing import Any
 
@@ -65,6 +66,8 @@ _PLACES = (
     "torch.masked._ops",
 )
 
+Refusal = Callable[..., Any]
+
 _allowed_callers: list[CodeType] = []
 _libraries: list[Any] = []
 
@@ -75,27 +78,36 @@ class OffLimitsError(RuntimeError):
 
 def forbid() -> None:
     """Replace the functions, in this process, for good."""
-    from torch.distributions import utils
-
-    _allowed_callers.append(utils.logits_to_probs.__code__)
-    for place in _PLACES:
-        holder = _find(place)
-        for name in _FUNCTIONS:
-            original = getattr(holder, name, None)
-            if callable(original):
-                _replace(holder, name, _refusing(f"{place.removesuffix('.TensorBase')}.{name}", original))
-    for name in _MODULES:
-        for holder in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
-            if hasattr(holder, name):
-                _replace(holder, name, _refusing(f"torch.nn.{name}", None))
+    names, kernels = prepared()
+    for holder, name, refusal in names:
+        _replace(holder, name, refusal)
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for key in ("CPU", *(("CUDA",) if torch.cuda.is_available() else ())):
-            for kernel in _KERNELS:
-                if _has(kernel):
-                    library.impl(kernel, _kernel(kernel, key), key)
+            for kernel, refusal in kernels:
+                library.impl(kernel, refusal, key)
+
+
+@cache
+def prepared() -> tuple[list[tuple[Any, str, Refusal]], list[tuple[str, Refusal]]]:
+    """What takes the place of which name of a holder, and of which kernel.  Looked up once, in the zygote."""
+    from torch.distributions import utils
+
+    _allowed_callers.append(utils.logits_to_probs.__code__)
+    names: list[tuple[Any, str, Refusal]] = []
+    for place in _PLACES:
+        holder = _find(place)
+        for name in _FUNCTIONS:
+            original = getattr(holder, name, None)
+            if callable(original):
+                names.append((holder, name, _refusing(f"{place.removesuffix('.TensorBase')}.{name}", original)))
+    for name in _MODULES:
+        for holder in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
+            if hasattr(holder, name):
+                names.append((holder, name, _refusing(f"torch.nn.{name}", None)))
+    return names, [(kernel, _kernel(kernel)) for kernel in _KERNELS if _has(kernel)]
 
 
 def _find(place: str) -> Any:
@@ -141,7 +153,7 @@ def _refusing(name: str, original: Callable[..., Any] | None) -> Callable[..., A
     return refuse
 
 
-def _kernel(name: str, key: str) -> Callable[..., Any]:
+def _kernel(name: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if name == "_softmax" and _from_distributions():
             logits, dim, _half = args

@@ -20,6 +20,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_PRIVATE = 32, 1024, 2048, 4096, 16384, 1 << 18
 MS_RELATIME = 1 << 21
 MNT_DETACH = 2
+_MADV_COLLAPSE = 25
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
@@ -63,6 +64,11 @@ def pivot_root(new_root: str, put_old: str) -> None:
     """pivot_root(2)."""
     call = _SYS_PIVOT_ROOT[MACHINE]
     _check(_libc.syscall(call, os.fsencode(new_root), os.fsencode(put_old)), "pivot_root")
+
+
+def collapse(address: int, size: int) -> None:
+    """madvise(2), MADV_COLLAPSE: back that memory of this process with large pages."""
+    _check(_libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _MADV_COLLAPSE), "madvise")
 
 
 def die_with_parent() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import linecache
 import os
 import socket
 import sys
@@ -25,18 +27,66 @@ _MISSING = object()
 _PLAIN = (type(None), bool, int, float, str, bytes, list, tuple, dict, torch.Tensor, np.ndarray, Remote)
 
 
-def warm_up() -> None:
-    """Load in the zygote what every worker would load."""
-    import torch.distributions
-    import torch.fx.experimental.symbolic_shapes  # the first backward pass with grad_outputs imports it
-    import torch.nn.utils.rnn
+#: A submission for warming up: what loading, calling, raising and a backward pass touch is touched in the zygote.
+_WARM_MODULE = "warming_up"
+_WARM_TEXT = """
+import math
+import numpy as np
+import torch
+from torch.nn import functional as F
 
-    Decoder(memoryview(b"")).unpack(Encoder().pack(["x", torch.zeros(1), np.zeros(1)]))
+def right(x, numbers, *, scale=1.0):
+    if len(numbers) != x.shape[0]:
+        raise ValueError("unequal lengths")
+    return scale * torch.logsumexp(F.log_softmax(x, dim=-1), dim=-1).sum() + math.log(2)
+
+def unwritten(x):
+    raise NotImplementedError
+"""
+_WARM_ROUNDS = 20
+
+
+def warm_up() -> None:
+    """Do in the zygote, over and over, what every worker does first: imports, memory, the interpreter's own caches."""
+    import torch.distributions
+    import torch.nn.utils.rnn  # noqa: F401 — in every worker's memory, should its submission import it
+
+    seed(0)
+    offlimits.prepared()
+    ours, theirs = socket.socketpair()
+    answers = frames.Reader(ours)
+    with ours, theirs:
+        for _ in range(_WARM_ROUNDS):
+            worker = _Worker(theirs, memoryview(bytearray(64)), Conduct([]))
+            for request in _warm_requests():
+                frames.send(ours, request)
+                worker.step()
+            for _ in _warm_requests()[:-1]:
+                Decoder(attach=lambda tensor, number: tensor).unpack(answers.receive())
+    for name in (_WARM_MODULE, f"{_WARM_MODULE}.py"):
+        sys.modules.pop(name, None)
+        linecache.cache.pop(name, None)
+
+
+def _warm_requests() -> list[bytes]:
+    x, numbers, call = torch.zeros(2, 3, requires_grad=True), [1, 2], bytes(16)
+    plain: list[Any] = [[], None, True, 0.5, torch.int64, np.zeros(2), {"a": (1,)}]
+    requests: list[list[Any]] = [
+        ["load", call, _WARM_MODULE, [[f"{_WARM_MODULE}.py", _WARM_TEXT, False]], False],
+        ["call", call, "right", [x, numbers], {"scale": 2.0}, False, False],
+        ["grad", call, call, [0], [torch.ones(())]],
+        ["call", call, "right", [x, []], {}, False, False],
+        ["call", call, "unwritten", [plain], {}, False, False],
+        ["end", call],
+    ]
+    return [Encoder(track=lambda tensor: 0).pack(request) for request in requests]
 
 
 def seed(number: int) -> None:
     """Set the global generators: what a submission does with them is reproducible, and nobody's stream."""
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)  # torch.manual_seed reads source files for devices that are not there
+    if torch.backends.cuda.is_built():
+        torch.cuda.manual_seed_all(number)
     np.random.seed(number % 2**32)
 
 
@@ -68,9 +118,7 @@ class _Worker:
         self._states: tuple[Any, Any, Any] | None = None
         self._current = b""
         self._suite: Any = None
-
-    def run(self) -> None:
-        handlers: dict[str, Callable[..., list[Any]]] = {
+        self._handlers: dict[str, Callable[..., list[Any]]] = {
             "load": self._load,
             "cell": self._cell,
             "call": self._call,
@@ -79,14 +127,20 @@ class _Worker:
             "swap": self._swap,
             "tests": self._tests,
             "test": self._test,
-            "end": self._end,
         }
-        while True:
-            try:
-                kind, self._current, *rest = self._receive()
-            except frames.Closed:
-                return
-            self._send(handlers[kind](*rest))
+
+    def run(self) -> None:
+        with contextlib.suppress(frames.Closed):
+            while True:
+                self.step()
+
+    def step(self) -> None:
+        """Answer one request; the end of a check needs no answer.  Raises frames.Closed when there will be no other."""
+        kind, self._current, *rest = self._receive()
+        if kind == "end":
+            self._end()
+        else:
+            self._send(self._handlers[kind](*rest))
 
     # -- frames -----------------------------------------------------------------------------------------------------
     def _receive(self) -> list[Any]:
@@ -213,11 +267,9 @@ class _Worker:
         inputs, outputs = self._graphs[call]
 
         def backward() -> list[Any]:
-            return list(
-                torch.autograd.grad(
-                    [outputs[number] for number in wanted], inputs, weights, retain_graph=True, allow_unused=True
-                )
-            )
+            # grad(outputs, inputs, weights) is the same, but imports SymPy, which no other call needs
+            weighted = sum((outputs[number] * weight).sum() for number, weight in zip(wanted, weights, strict=True))
+            return list(torch.autograd.grad(weighted, inputs, retain_graph=True, allow_unused=True))
 
         outcome = invoke(backward, [], {}, self._sources, self._states)
         self._states = outcome.states
@@ -265,11 +317,10 @@ class _Worker:
         text = "" if error is None else describe(error, self._sources).text
         return ["tested", outcome.value.outcome, text, self._conduct.take()]
 
-    def _end(self) -> list[Any]:
+    def _end(self) -> None:
         self._graphs.clear()
         self._remotes.clear()
         self._inputs = []
-        return ["done"]
 
 
 def _with_our_state(function: Callable[..., Any]) -> Callable[..., Any]:

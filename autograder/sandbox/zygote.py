@@ -18,10 +18,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.sandbox import confine, syscalls
+from autograder.sandbox import confine, pages, syscalls
 from autograder.sandbox.confine import View, Walls
 
 NO_NAMESPACES = 3
+#: With this worker there is a batch to grade, for which large pages, 0.3 s of work, pay.
+_LARGE_PAGES_FROM = 4
 
 
 @dataclass
@@ -119,12 +121,15 @@ class _Zygote:
         self._settings = settings
         self._walls = walls
         self._readable = confine.readable_paths(settings.view)
+        self._memory: list[tuple[int, int]] = []
+        self._workers = 0
         self._children: dict[int, tuple[int, int]] = {}  # pidfd: (pid, serial)
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY) if os.path.exists("/proc/self/ns/pid") else -1
         if walls.namespaces and self._own_pids < 0:
             walls.missing.append("a pid namespace for every worker")
 
     def serve(self) -> None:
+        self._memory = pages.ranges()
         if self._walls.namespaces and not self._settings.view.cuda:
             confine.leave_kernel_views()
         confine.forget_everything()
@@ -140,6 +145,9 @@ class _Zygote:
                     pidfd = self._spawn(json.loads(message), descriptors)
                     if pidfd is not None:
                         poll.register(pidfd, select.POLLIN)
+                    self._workers += 1
+                    if self._workers == _LARGE_PAGES_FROM:
+                        pages.enlarge(self._memory)
                 elif descriptor in self._children:
                     poll.unregister(descriptor)
                     self._reap(descriptor)

@@ -221,7 +221,7 @@ class Student(ABC):
         witness.excused.update(range(since, len(witness.moved)))
 
     def begin_check(  # noqa: B027 — nothing to do in-process
-        self, function: str, check: str = "", again: bool = False
+        self, function: str, again: bool = False, check: str = ""
     ) -> None:
         """A check of that function starts: its time budget begins.
 

@@ -65,11 +65,12 @@ class RemoteStudent(Student):
         self._reads = 0
 
     # -- checks and their time --------------------------------------------------------------------------------------
-    def begin_check(self, function: str, check: str = "", again: bool = False) -> None:
+    def begin_check(self, function: str, again: bool = False, check: str = "") -> None:
         self._again = again
         self._conversation = self._precedents.begin(self.exercise.id, check, self._seen.digest())
-        self._lent_so_far = zlib.crc32(check.encode()) << 20  # the same for every submission, another for every check
         self._notes = []
+        if check:  # the same numbers for every submission, others for every check
+            self._lent_so_far = zlib.crc32(check.encode()) << 20
         if not check or again:
             self._conversation.forget()
         if function:
@@ -174,13 +175,13 @@ class RemoteStudent(Student):
         self._lent.clear()
         self._begun.clear()
         self._budget.tidy()
-        with contextlib.suppress(Interrupted):
-            self._tidy()
+        self._tidy()
 
     def _tidy(self) -> None:
         """What was asked before is over: the worker may forget it, and the shared memory is free."""
         if self._worker is not None and (self._worker.arena.used or self._holding):
-            self._exchange("end")
+            with contextlib.suppress(frames.Closed):  # it is gone: noticed when it is asked again
+                self._send(self._worker, Encoder().pack(["end", b""]))
             self._holding = self._tracked = False
             self._worker.arena.reset()
 

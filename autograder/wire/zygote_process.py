@@ -46,6 +46,7 @@ RUNTIME = [
     "sandbox/landlock.py",
     "sandbox/loading.py",
     "sandbox/offlimits.py",
+    "sandbox/pages.py",
     "sandbox/seccomp.py",
     "sandbox/syscalls.py",
     "sandbox/worker.py",
