@@ -27,7 +27,7 @@ from autograder.wire.proxy import LocalStudent, Student
 from autograder.wire.show import show
 
 if TYPE_CHECKING:
-    from autograder.wire.classroom import Classrooms
+    from autograder.wire.classroom import Classrooms, Leases
 
 HIDDEN = Path(__file__).parent / "hidden"
 
@@ -109,8 +109,16 @@ def open_in_process(work: Work) -> Iterator[Student]:
     yield LocalStudent(work.exercise, loaded.module, {part.name: part.text for part in work.parts})
 
 
-def grade_all(submissions: Iterable[Submission], options: Options, on_report: Callable[[Report], None]) -> None:
-    """Grade submissions one after the other; each Report is handed on as soon as it is there."""
+def grade_all(
+    submissions: Iterable[Submission],
+    options: Options,
+    on_report: Callable[[Report], None],
+    leases: Leases | None = None,
+) -> None:
+    """Grade submissions one after the other; each Report is handed on as soon as it is there.
+
+    leases: what workers are made from, if another process has it already.
+    """
     torch.set_num_threads(1)
     device = chosen_device(options.device)
     if options.in_process:
@@ -118,7 +126,7 @@ def grade_all(submissions: Iterable[Submission], options: Options, on_report: Ca
         return
     from autograder.wire.classroom import Classrooms
 
-    with Classrooms(options.sandbox, device, options.seed, options.limits) as classrooms:
+    with Classrooms(options.sandbox, device, options.seed, options.limits, leases) as classrooms:
         grade_in(classrooms, submissions, options, on_report)
 
 

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import select
 import signal
+import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.util import Finalize
+from pathlib import Path
 
 from autograder import __version__
-from autograder.grading import Options, Submission, grade_all
+from autograder.grading import HIDDEN, Options, Submission, chosen_device, grade_all
 from autograder.report import Check, ExerciseReport, FunctionReport, Report
+from autograder.wire.classroom import Classrooms, Leases
+from autograder.wire.errors import GraderFault
+from autograder.wire.scratch import ScratchFolder
 
 #: The grader may fail so many times, one after the other, before it is clear that nothing can be graded here.
 FAULTS_IN_A_ROW = 8
+
+#: What grading takes, whatever the exercise.
+_LOADED_BY_ALL = (
+    "autograder.grading",
+    "autograder.hidden.expect",
+    "autograder.hidden.properties",
+    "autograder.hidden.strategies",
+    "autograder.wire.classroom",
+    "torch.fx.experimental.symbolic_shapes",  # for gradients
+)
 
 #: Told of each Report, and which of the submissions it is of.
 Emit = Callable[[int, Report], None]
@@ -164,16 +182,27 @@ class _NotTaken(Exception):
 class _Pool(_Engine):
     """Processes that are handed one submission at a time.
 
+    They are forked from one that has loaded what grading takes, and their workers from zygotes that all of them share:
+    what is the same for all is in memory once.
     The submission of a process that fails goes to a new process; if that fails too, it is the grader's fault.
     """
 
     def __init__(self, submissions: Sequence[Submission], options: Options, emit: Emit) -> None:
         super().__init__(submissions, options, emit)
         self._in_hand: dict[Connection, int] = {}
-        self._processes: dict[Connection, SpawnProcess] = {}
-        self._context = multiprocessing.get_context("spawn")
+        self._processes: dict[Connection, ForkServerProcess] = {}
+        self._context = multiprocessing.get_context("forkserver")
+        exercises = {work.exercise for submission in submissions for work in submission.works}
+        self._families = {exercise.family for exercise in exercises}
+        self._context.set_forkserver_preload(_loaded_once({exercise.id for exercise in exercises}))
 
     def run(self, jobs: int) -> None:
+        device = chosen_device(self._options.device)
+        settings = self._options.sandbox, device, self._options.seed, self._options.limits
+        with Classrooms(*settings) as self._classrooms:
+            self._run(jobs)
+
+    def _run(self, jobs: int) -> None:
         why = ""
         try:
             for _ in range(jobs):
@@ -191,12 +220,23 @@ class _Pool(_Engine):
 
     def _start(self) -> Connection:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=grade_what_comes, args=(theirs, self._options), daemon=True)
-        with _safe_path():
+        leases = self._leases()
+        process = self._context.Process(target=grade_what_comes, args=(theirs, self._options, leases), daemon=True)
+        with _environment():
             process.start()
         theirs.close()
+        for lease in leases.values():
+            lease.control.close()
         self._processes[ours] = process
         return ours
+
+    def _leases(self) -> Leases:
+        if self._options.in_process:
+            return {}
+        try:
+            return self._classrooms.lend(self._families)
+        except (OSError, GraderFault):  # a zygote has ended or cannot be had: the process finds out for itself
+            return {}
 
     def _hand_out(self, connection: Connection, index: int | None = None) -> None:
         index = next(self._waiting, None) if index is None else index
@@ -225,21 +265,43 @@ class _Pool(_Engine):
         return why
 
 
+def _loaded_once(exercises: Iterable[str]) -> list[str]:
+    """The modules that grading these exercises takes, for the process that grading processes are forked from."""
+    hidden = sorted(file.stem for one in exercises for file in HIDDEN.glob(f"[!t]*_{one}.py"))
+    return [*_LOADED_BY_ALL, *(f"autograder.hidden.{name}" for name in hidden)]
+
+
+@cache
+def _folder() -> Path:
+    """A folder for as long as this process lives."""
+    folder = ScratchFolder()
+    Finalize(None, folder.remove, exitpriority=-200)  # after what multiprocessing has in it, which has -100
+    return folder.path
+
+
 @contextlib.contextmanager
-def _safe_path() -> Iterator[None]:
-    """spawn has Python look for its modules in the current folder first, where submissions may lie: not so here."""
-    before = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = "1"
+def _environment() -> Iterator[None]:
+    """multiprocessing has Python look for modules in the current folder first, where submissions may lie: not so here.
+
+    And a process that is to be forked has one thread, and its socket lies where the next run finds what a killed one
+    leaves behind.
+    """
+    wanted = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    before = {name: os.environ.get(name) for name in wanted}
+    temporary, tempfile.tempdir = tempfile.tempdir, str(_folder())
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = before
+        tempfile.tempdir = temporary
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
-def _bury(process: SpawnProcess) -> int | None:
+def _bury(process: ForkServerProcess) -> int | None:
     """Wait for a process of the pool to end, and make it if it does not; its exit status."""
     process.join(15)
     if process.is_alive():
@@ -250,8 +312,9 @@ def _bury(process: SpawnProcess) -> int | None:
     return status
 
 
-def grade_what_comes(connection: Connection, options: Options) -> None:
+def grade_what_comes(connection: Connection, options: Options, leases: Leases | None = None) -> None:
     """In a process of the pool: grade until None comes.  Its standard output is the standard error of the command."""
+    gc.freeze()  # the collector would write to, and so copy, what is shared with the process it was forked from
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us
     signal.signal(signal.SIGTERM, _interrupt)
@@ -264,7 +327,7 @@ def grade_what_comes(connection: Connection, options: Options) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # there is only tidying up left to do
 
     try:
-        grade_all(incoming(), options, connection.send)
+        grade_all(incoming(), options, connection.send, leases)
     except (EOFError, KeyboardInterrupt, ConnectionError):
         return
     except Exception as error:

@@ -4,8 +4,9 @@
     python -m benchmarks.soak --quick
 
 Right, wrong, hostile and broken submissions go through `autograder batch`.  In the second run a process is killed by
-SIGKILL now and then: the command, one that grades, one that workers are made from, or a worker.  Whenever the command
-ends by that, the same command is started again.  Exit status 1 if anything is lost, different, left behind, or grows.
+SIGKILL now and then: the command, one that grades, what those or workers are forked from, a worker.  Whenever the
+command ends by that, the same command is started again.  Exit status 1 if anything is lost, different, left behind, or
+grows.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table into a file, too")
     options = parser.parse_args()
     if options.quick:
-        options.submissions, options.kills, options.exercises, options.seed = 16, 4, [1, 2], 9  # 9: some of each kind
+        options.submissions, options.kills, options.exercises, options.seed = 40, 5, [1, 2], 9  # 9: some of each kind
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     try:
         with terminable():

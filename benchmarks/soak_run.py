@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-#: What may be killed: the command itself, a process that grades, one that workers are made from, a worker.
-KINDS = ("command", "grading", "zygote", "worker")
+#: What may be killed: the command itself, a process that grades, what those are forked from, what workers are forked
+#: from, a worker.
+KINDS = ("command", "grading", "forkserver", "zygote", "worker")
 GRADED, GRADER_ERROR = 0, 3
 #: So long may what is left of a killed command take to end.
 ENDS_WITHIN = 30.0
@@ -60,7 +61,8 @@ class Watched:
 
     def __init__(self, command: Sequence[str], out: Path, temporary: Path, size: int, jobs: int, log: Path) -> None:
         self._command = command
-        self._kinds = [kind for kind in KINDS if jobs > 1 or kind != "grading"]  # one at a time needs no other process
+        alone = jobs == 1  # then the command grades itself
+        self._kinds = [kind for kind in KINDS if not (alone and kind in ("grading", "forkserver"))]
         self._out = out
         self._size = size
         self._log = log
@@ -170,8 +172,10 @@ def _kind(pid: int, parent: str) -> str:
     """What a child is: told by what its parent is, and by how deep it lies in pid namespaces (proc(5), NSpid)."""
     if parent == "command":
         command = _text(pid, "cmdline")
-        return "grading" if "spawn_main" in command else "zygote" if "sandbox.zygote" in command else "other"
-    if parent == "grading":
+        return "forkserver" if "forkserver" in command else "zygote" if "sandbox.zygote" in command else "other"
+    if parent == "forkserver":
+        return "grading"
+    if parent == "grading":  # where the one that all share has ended
         return "zygote"
     if parent == "zygote":
         namespaces = next((line for line in _text(pid, "status").splitlines() if line.startswith("NSpid:")), "")

@@ -45,8 +45,8 @@ def made_up(submission: Submission) -> Report:
     )
 
 
-def submissions(*names: str) -> list[Submission]:
-    return [Submission(name, (Work(EXERCISES[1], ()),)) for name in names]
+def submissions(*names: str, note: str = "") -> list[Submission]:
+    return [Submission(name, (Work(EXERCISES[1], ()),), (note,)) for name in names]
 
 
 def a_class(folder: Path, *names: str) -> list[HandedIn]:
@@ -109,15 +109,15 @@ def test_what_cannot_take_a_report_is_no_fault_of_grading(monkeypatch: pytest.Mo
 
 
 # -- several at a time -------------------------------------------------------------------------------------------------
-def waits(connection: Any, _: Options) -> None:
-    """In the place of grading: "slow" ends when "quick" ones have been reported; "fault" fails once."""
+def waits(connection: Any, _: Options, leases: Any) -> None:
+    """In the place of grading: "slow" ends once the file is there that its note names; "fault" fails until then."""
     while (submission := connection.recv()) is not None:
         if submission.name == "slow":
             deadline = time.monotonic() + 30
-            while not os.path.exists(os.environ["OTHERS_DONE"]) and time.monotonic() < deadline:
+            while not os.path.exists(submission.notes[0]) and time.monotonic() < deadline:
                 time.sleep(0.02)
-        if submission.name == "fault" and not os.path.exists(os.environ["FAILED"]):
-            Path(os.environ["FAILED"]).touch()
+        if submission.name == "fault" and not os.path.exists(submission.notes[0]):
+            Path(submission.notes[0]).touch()
             connection.send("GraderFault: no zygote")
             return
         connection.send(made_up(submission))
@@ -128,7 +128,6 @@ def test_a_slow_submission_does_not_hold_the_results_of_others_back(
 ) -> None:
     """Results were stored in order: all that was graded behind a slow one was lost if the batch was killed."""
     monkeypatch.setattr(pool, "grade_what_comes", waits)
-    monkeypatch.setenv("OTHERS_DONE", str(tmp_path / "done"))
     order: list[int] = []
 
     def emit(index: int, _: Report) -> None:
@@ -136,7 +135,8 @@ def test_a_slow_submission_does_not_hold_the_results_of_others_back(
         if len(order) == 3:
             (tmp_path / "done").touch()
 
-    pool.grade_as_they_finish(submissions("slow", "b", "c", "d"), Options(device="cpu"), 2, emit)
+    slow = submissions("slow", "b", "c", "d", note=str(tmp_path / "done"))
+    pool.grade_as_they_finish(slow, Options(device="cpu", in_process=True), 2, emit)
     assert order == [1, 2, 3, 0]
 
 
@@ -144,14 +144,14 @@ def test_a_process_that_fails_is_replaced_and_its_submission_tried_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(pool, "grade_what_comes", waits)
-    monkeypatch.setenv("FAILED", str(tmp_path / "failed"))
     reports: dict[int, Report] = {}
     descriptors = len(os.listdir("/proc/self/fd"))
     names = ("fault", "b", "c", "d")
-    pool.grade_as_they_finish(submissions(*names), Options(device="cpu"), 2, reports.__setitem__)
+    some = submissions(*names, note=str(tmp_path / "failed"))
+    pool.grade_as_they_finish(some, Options(device="cpu", in_process=True), 2, reports.__setitem__)
     assert [reports[index].submission for index in range(4)] == list(names)
     assert not any(report.needs_attention for report in reports.values())
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 1  # the tracker of multiprocessing stays
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # multiprocessing keeps two processes of its own
 
 
 # -- the folder of results ---------------------------------------------------------------------------------------------

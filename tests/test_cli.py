@@ -271,13 +271,13 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
 # -- the pool ----------------------------------------------------------------------------------------------------------
 
 
-def pretend(connection, options):
+def pretend(connection, options, leases):
     """Runs in a process of the pool in the place of grading: what the submission is called is what happens."""
     while (submission := connection.recv()) is not None:
         if submission.name == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
-        if submission.name == "dies once" and not os.path.exists(os.environ["DIES_ONCE"]):
-            open(os.environ["DIES_ONCE"], "w").close()
+        if submission.name == "dies once" and not os.path.exists(submission.notes[0]):
+            open(submission.notes[0], "w").close()
             os.kill(os.getpid(), signal.SIGKILL)
         if submission.name == "slow":
             time.sleep(1)
@@ -287,11 +287,11 @@ def pretend(connection, options):
         connection.send(made_up(submission))
 
 
-def pooled(monkeypatch, *names):
+def pooled(monkeypatch, *names, notes=()):
     monkeypatch.setattr(pool, "grade_what_comes", pretend)
-    submissions = [Submission(name, (Work(EXERCISES[1], ()),)) for name in names]
+    submissions = [Submission(name, (Work(EXERCISES[1], ()),), notes) for name in names]
     reports = []
-    pool.grade_in_order(submissions, Options(device="cpu"), 2, reports.append)
+    pool.grade_in_order(submissions, Options(device="cpu", in_process=True), 2, reports.append)
     assert [report.submission for report in reports] == list(names)
     return reports
 
@@ -304,8 +304,7 @@ def test_reports_come_in_order_and_what_kills_two_processes_needs_attention(monk
 
 
 def test_a_process_that_dies_once_costs_nothing(monkeypatch, tmp_path):
-    monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
-    reports = pooled(monkeypatch, "dies once", "b", "c")
+    reports = pooled(monkeypatch, "dies once", "b", "c", notes=(str(tmp_path / "died"),))
     assert not any(report.needs_attention for report in reports)
     assert (tmp_path / "died").exists()
 

@@ -26,7 +26,7 @@ def test_kills_of_each_kind_change_no_result_and_leave_nothing(tmp_path: Path) -
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     text = table.read_text(encoding="utf-8")
-    assert "| submissions with exactly one result | 16 of 16 |" in text
+    assert "| submissions with exactly one result | 40 of 40 |" in text
     assert "| results that differ from the undisturbed run's | 0 |" in text
     assert "| processes left | 0 |" in text
     assert "| files left in the temporary folder or OUT | 0 |" in text

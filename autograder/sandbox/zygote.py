@@ -1,6 +1,7 @@
 """The warm process that workers are forked from: exec'd with an empty environment, confined before any student code.
 
-It has PyTorch and the kit in memory and nothing else: no test, no solution, no report.  It obeys one socket.
+It has PyTorch and the kit in memory and nothing else: no test, no solution, no report.  It obeys the socket that it was
+started with, and those that came through it; nothing else can reach it.
 """
 
 from __future__ import annotations
@@ -115,15 +116,26 @@ def _warm_up(preload: list[str]) -> None:
     del x
 
 
+@dataclass
+class _Child:
+    """A worker.  control: the socket on which it was asked for."""
+
+    pid: int
+    serial: int
+    control: socket.socket
+
+
 class _Zygote:
     def __init__(self, control: socket.socket, settings: Settings, walls: Walls) -> None:
         self._control = control
+        self._controls = {control.fileno(): control}
         self._settings = settings
         self._walls = walls
         self._readable = confine.readable_paths(settings.view)
         self._memory: list[tuple[int, int]] = []
         self._workers = 0
-        self._children: dict[int, tuple[int, int]] = {}  # pidfd: (pid, serial)
+        self._children: dict[int, _Child] = {}  # by pidfd
+        self._poll = select.poll()
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY) if os.path.exists("/proc/self/ns/pid") else -1
         if walls.namespaces and self._own_pids < 0:
             walls.missing.append("a pid namespace for every worker")
@@ -134,23 +146,44 @@ class _Zygote:
             confine.leave_kernel_views()
         confine.forget_everything()
         self._announce()
-        poll = select.poll()
-        poll.register(self._control, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
         while True:
-            for descriptor, _ in poll.poll():
-                if descriptor == self._control.fileno():
-                    message, descriptors, _, _ = socket.recv_fds(self._control, 4096, 2)
-                    if not message:
-                        self._end()
-                    pidfd = self._spawn(json.loads(message), descriptors)
-                    if pidfd is not None:
-                        poll.register(pidfd, select.POLLIN)
-                    self._workers += 1
-                    if self._workers == _LARGE_PAGES_FROM:
-                        pages.enlarge(self._memory)
+            for descriptor, _ in self._poll.poll():
+                if descriptor in self._controls:
+                    self._obey(self._controls[descriptor])
                 elif descriptor in self._children:
-                    poll.unregister(descriptor)
                     self._reap(descriptor)
+
+    def _obey(self, control: socket.socket) -> None:
+        """Do what a message asks for: a worker, or to obey another socket as well."""
+        try:
+            message, descriptors, _, _ = socket.recv_fds(control, 4096, 2)
+        except ConnectionError:
+            message, descriptors = b"", []
+        if not message:
+            return self._leave(control)
+        request = json.loads(message)
+        if request.get("join"):
+            (descriptor,) = descriptors
+            self._controls[descriptor] = socket.socket(fileno=descriptor)
+            self._poll.register(descriptor, select.POLLIN)
+            return
+        self._spawn(request, descriptors, control)
+        self._workers += 1
+        if self._workers == _LARGE_PAGES_FROM:
+            pages.enlarge(self._memory)
+
+    def _leave(self, control: socket.socket) -> None:
+        """Whoever asked on that socket is gone, or wants its workers gone; if it is the first, so are we."""
+        if control is self._control:
+            self._end()
+        for pidfd, child in self._children.items():
+            if child.control is control:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        self._poll.unregister(control)
+        del self._controls[control.fileno()]
+        control.close()
 
     def _announce(self) -> None:
         """Try all the walls in a child, and say which stand.  A child that is killed meanwhile says nothing: again."""
@@ -184,24 +217,24 @@ class _Zygote:
         os.waitpid(pid, 0)
         return stands
 
-    def _spawn(self, request: dict[str, Any], descriptors: list[int]) -> int | None:
+    def _spawn(self, request: dict[str, Any], descriptors: list[int], control: socket.socket) -> None:
         """Fork a worker on the descriptors [channel, arena] that came with the request; answer with a pidfd."""
         serial, slot, seed = request["serial"], request["slot"], request["seed"]
         try:
             pid = self._fork()
         except OSError as error:
-            self._control.send(json.dumps(["failed", serial, str(error)]).encode())
+            _tell(control, ["failed", serial, str(error)])
             for descriptor in descriptors:
                 os.close(descriptor)
-            return None
+            return
         if pid == 0:
             self._become_worker(descriptors, slot, seed, request["scratch"])
         for descriptor in descriptors:
             os.close(descriptor)
         pidfd = os.pidfd_open(pid)
-        self._children[pidfd] = (pid, serial)
-        socket.send_fds(self._control, [json.dumps(["spawned", serial, pid]).encode()], [pidfd])
-        return pidfd
+        self._children[pidfd] = _Child(pid, serial, control)
+        self._poll.register(pidfd, select.POLLIN)
+        _tell(control, ["spawned", serial, pid], [pidfd])
 
     def _fork(self) -> int:
         """fork(2); with namespaces, into a new pid namespace, without a second fork: the next child goes there, and
@@ -256,10 +289,11 @@ class _Zygote:
         return walls
 
     def _reap(self, pidfd: int) -> None:
-        pid, serial = self._children.pop(pidfd)
-        _, status = os.waitpid(pid, 0)
+        child = self._children.pop(pidfd)
+        self._poll.unregister(pidfd)
+        _, status = os.waitpid(child.pid, 0)
         os.close(pidfd)
-        self._control.send(json.dumps(["ended", serial, os.waitstatus_to_exitcode(status)]).encode())
+        _tell(child.control, ["ended", child.serial, os.waitstatus_to_exitcode(status)])
 
     def _end(self) -> None:
         """The grader is gone, or wants us gone: end everything."""
@@ -267,7 +301,13 @@ class _Zygote:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         deadline = time.monotonic() + 5
-        for pid, _ in self._children.values():
-            while time.monotonic() < deadline and os.waitpid(pid, os.WNOHANG)[0] == 0:
+        for child in self._children.values():
+            while time.monotonic() < deadline and os.waitpid(child.pid, os.WNOHANG)[0] == 0:
                 time.sleep(0.001)
         os._exit(0)
+
+
+def _tell(control: socket.socket, what: list[Any], descriptors: list[int] | None = None) -> None:
+    """Say something to whoever asked; it may be gone, which is noticed elsewhere."""
+    with contextlib.suppress(OSError):
+        socket.send_fds(control, [json.dumps(what).encode()], descriptors or [])

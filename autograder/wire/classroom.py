@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -14,7 +14,7 @@ from autograder.syllabus import Family
 from autograder.wire.errors import Interrupted
 from autograder.wire.precedents import Precedents
 from autograder.wire.remote import RemoteStudent
-from autograder.wire.zygote_process import Zygote
+from autograder.wire.zygote_process import Lease, Zygote
 
 
 class RemoteClassroom(Zygote):
@@ -61,10 +61,19 @@ PRELOAD: dict[Family, list[str]] = {
 }
 
 
-class Classrooms:
-    """A classroom for each family of exercises, made when the first submission needs it.  A context manager."""
+Leases = dict[Family, Lease]
 
-    def __init__(self, sandbox: str, device: torch.device, seed: int, limits: Limits) -> None:
+
+class Classrooms:
+    """A classroom for each family of exercises, made when the first submission needs it.  A context manager.
+
+    leases: zygotes of another process's to use.
+    """
+
+    def __init__(
+        self, sandbox: str, device: torch.device, seed: int, limits: Limits, leases: Leases | None = None
+    ) -> None:
+        self._leases = leases or {}
         self._sandbox = sandbox
         self._device = device
         self._seed = seed
@@ -88,10 +97,15 @@ class Classrooms:
 
     def room(self, family: Family) -> RemoteClassroom:
         if family not in self._rooms:
-            room = RemoteClassroom(self._sandbox, self._device, self._seed, self._limits, preload=PRELOAD[family])
+            settings = self._sandbox, self._device, self._seed, self._limits
+            room = RemoteClassroom(*settings, preload=PRELOAD[family], lease=self._leases.pop(family, None))
             room.__enter__()
             self._rooms[family] = room
         return self._rooms[family]
+
+    def lend(self, families: Iterable[Family]) -> Leases:
+        """The zygotes of these families, for another process."""
+        return {family: self.room(family).lend() for family in families}
 
     def open(self, work: Any) -> contextlib.AbstractContextManager[RemoteStudent]:
         """The student's side for one exercise.  Raises Interrupted if the submission cannot be loaded."""

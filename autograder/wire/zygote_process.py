@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,25 @@ RUNTIME = [
     *(f"sandbox/fixtures/{path.name}" for path in sorted((PACKAGE / "sandbox" / "fixtures").glob("*.py"))),
 ]
 MEMORY_BYTES = 8 * 1024**3
+#: So many graders may use workers side by side that no two have the same user.
+SLOTS = 4096
 START_SECONDS = 120
 SEND_SECONDS = 20
+
+
+@dataclass
+class Lease:
+    """A zygote of another process's, to be used by one more.
+
+    control: a socket that it obeys.  folder: what its workers are made of.  slot: sets these workers apart.
+    """
+
+    control: socket.socket
+    folder: Path
+    slot: int
+    kind: str
+    missing: list[str]
+    namespaces: bool
 
 
 class Zygote:
@@ -66,6 +83,7 @@ class Zygote:
     namespaces: False to do without them, as on a host that forbids them.
     sandbox: "auto" takes the strongest walls the host offers, "strict" refuses less than Landlock and seccomp, "off"
     builds none but resource limits.
+    lease: one that is there already; where it has ended, another is started.
     Raises GraderFault if no zygote can be had.
     """
 
@@ -77,8 +95,12 @@ class Zygote:
         limits: Limits = Limits(),  # noqa: B008 — frozen
         namespaces: bool = True,
         preload: Sequence[str] = (),
+        lease: Lease | None = None,
     ) -> None:
         self._preload = list(preload)
+        self._lease = lease
+        self._leases = 0
+        self._scratch: ScratchFolder | None = None
         self.sandbox = sandbox
         self._wants_namespaces = namespaces and sandbox != "off"
         self.device = device
@@ -92,6 +114,14 @@ class Zygote:
         self._ended: dict[int, int] = {}
 
     def __enter__(self) -> Zygote:
+        if self._lease is not None:
+            self._use(self._lease)
+            return self
+        self._own()
+        return self
+
+    def _own(self) -> None:
+        self._slot = os.getpid() % SLOTS
         self._scratch = ScratchFolder()
         self._folder = self._scratch.path
         try:
@@ -100,11 +130,25 @@ class Zygote:
         except BaseException:
             self.__exit__()
             raise
-        return self
+
+    def _use(self, lease: Lease) -> None:
+        self._control, self._folder, self._slot = lease.control, lease.folder, lease.slot
+        self._control.settimeout(START_SECONDS)
+        self.kind, self.missing, self._namespaces = lease.kind, lease.missing, lease.namespaces
+        self.level = _level(self.kind, self.missing)
+
+    def lend(self) -> Lease:
+        """What another process needs to have workers from this zygote, for as long as this process keeps it."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(self._control, [json.dumps({"join": True}).encode()], [theirs.fileno()])
+        theirs.close()
+        self._leases += 1
+        return Lease(ours, self._folder, (self._slot + self._leases) % SLOTS, self.kind, self.missing, self._namespaces)
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-        self._scratch.remove()
+        if self._scratch is not None:
+            self._scratch.remove()
 
     # -- the zygote -------------------------------------------------------------------------------------------------
     def _stage(self) -> None:
@@ -133,7 +177,7 @@ class Zygote:
             raise GraderFault(
                 f"--sandbox strict: this host offers no more than resource limits (missing: {', '.join(self.missing)})"
             )
-        self.level = self.kind + (f" (missing: {', '.join(self.missing)})" if self.missing else "")
+        self.level = _level(self.kind, self.missing)
 
     def _launch(self, namespaces: bool) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -201,6 +245,9 @@ class Zygote:
         return View(readable, packages, cuda)
 
     def _stop(self) -> None:
+        if self._lease is not None:
+            self._control.close()
+            self._lease = None
         if self._process is None:
             return
         self._control.close()
@@ -219,11 +266,11 @@ class Zygote:
             ours, theirs = socket.socketpair()
             self._serial += 1
             try:
-                scratch = self._folder / "scratch" / str(self._serial)
+                scratch = self._folder / "scratch" / f"{self._slot}-{self._serial}"
                 if not self._namespaces:  # with namespaces every worker mounts its own
                     scratch.mkdir(mode=0o777)
                     scratch.chmod(0o777)
-                request: dict[str, Any] = {"serial": self._serial, "slot": os.getpid() % 4096, "seed": self.seed + 1}
+                request: dict[str, Any] = {"serial": self._serial, "slot": self._slot, "seed": self.seed + 1}
                 request["scratch"] = str(scratch)
                 socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), arena.descriptor])
                 pidfd = self._answer(self._serial)
@@ -234,7 +281,10 @@ class Zygote:
                 if attempt == 2:
                     raise GraderFault(f"no worker can be started: {error}") from error
                 self._stop()
-                self._start()
+                if self._scratch is None:  # it was another process's
+                    self._own()
+                else:
+                    self._start()
             finally:
                 theirs.close()
         raise AssertionError("unreachable")
@@ -269,6 +319,11 @@ class Zygote:
             with contextlib.suppress(OSError):
                 self._control.settimeout(START_SECONDS)
         return self._ended.pop(serial)
+
+
+def _level(kind: str, missing: Sequence[str]) -> str:
+    """The walls in words."""
+    return kind + (f" (missing: {', '.join(missing)})" if missing else "")
 
 
 class _NoNamespaces(Exception):
