@@ -332,8 +332,7 @@ class _Checks:
             ending = Ending("grader_error", f"The check itself failed at {broken[0].when}.")
         else:
             ending = Ending("passed")
-        cut_short = self._error, getattr(self._error, "__cause__", None)  # the cause: a second attempt's interruption
-        if ending.verdict in PRECEDENTS and not any(isinstance(error, Interrupted) for error in cut_short):
+        if ending.verdict in PRECEDENTS:
             student.set_precedent(ending)
         return ending
 

@@ -14,7 +14,8 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from autograder.wire.scratch import ScratchFolder
 #: The grader may fail so many times, one after the other, before it is clear that nothing can be graded here.
 FAULTS_IN_A_ROW = 8
 
+#: The name of a socket takes 107 bytes (unix(7)), of which multiprocessing adds 32.
+LONGEST_FOLDER = 75
 #: What grading takes, whatever the exercise.
 _LOADED_BY_ALL = (
     "autograder.grading",
@@ -190,11 +193,13 @@ class _Pool(_Engine):
     def __init__(self, submissions: Sequence[Submission], options: Options, emit: Emit) -> None:
         super().__init__(submissions, options, emit)
         self._in_hand: dict[Connection, int] = {}
-        self._processes: dict[Connection, ForkServerProcess] = {}
-        self._context = multiprocessing.get_context("forkserver")
+        self._processes: dict[Connection, BaseProcess] = {}
         exercises = {work.exercise for submission in submissions for work in submission.works}
         self._families = {exercise.family for exercise in exercises}
+        self._context: ForkServerContext | SpawnContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_loaded_once({exercise.id for exercise in exercises}))
+        if len(os.fsencode(_folder())) > LONGEST_FOLDER:  # then each loads for itself
+            self._context = multiprocessing.get_context("spawn")
 
     def run(self, jobs: int) -> None:
         device = chosen_device(self._options.device)
@@ -301,7 +306,7 @@ def _environment() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _bury(process: ForkServerProcess) -> int | None:
+def _bury(process: BaseProcess) -> int | None:
     """Wait for a process of the pool to end, and make it if it does not; its exit status."""
     process.join(15)
     if process.is_alive():

@@ -15,11 +15,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 #: What all precedents of a zygote may take, and one check of one submission: bytes.
-ALL_BYTES = 48 * 1024 * 1024
+ALL_BYTES = 32 * 1024 * 1024
 CHECK_BYTES = 8 * 1024 * 1024
 #: A request, an answer and what ties them together take so many bytes beside their own; what a part comes to, so many.
 _OVERHEAD = 600
-_PART_BYTES = 2 * 1024 * 1024
+_PART_BYTES = 1024 * 1024
 
 #: So begins the name of a part of checks.
 PART = "part "
@@ -41,6 +41,15 @@ class Request:
     identity: bytes
     earlier: tuple[tuple[bytes, int], ...]
     stored: tuple[bytes, ...]
+
+    @property
+    def is_part(self) -> bool:
+        return not self.identity
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it belongs to the request before it."""
+        return self.identity not in self.message
 
 
 @dataclass(slots=True)
@@ -85,8 +94,11 @@ class Precedents(Generic[Ending]):
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
+    """changed: whether the worker had changed arguments in the shared memory when it answered."""
+
     request: Request
     answer: bytes | Exception
+    changed: bool = False
 
 
 class Conversation(Generic[Ending]):
@@ -102,6 +114,8 @@ class Conversation(Generic[Ending]):
         self._point = root
         self._exchanges: list[_Exchange] = []
         self._told = 0
+        #: Whether what was told last came with arguments that nobody had changed.
+        self.unchanged = False
         self._left = CHECK_BYTES
         self._kept = True
 
@@ -109,9 +123,9 @@ class Conversation(Generic[Ending]):
     def next_request(self, identity: bytes) -> Request | None:
         """What was asked here before, under a new identity; None if nothing is known to come."""
         request = self._point.request
-        if request is None or not request.identity:
+        if request is None or request.is_part:
             return request
-        if request.identity not in request.message:  # an answer to what the worker asked, within a request
+        if request.is_answer:
             return replace(request, identity=self._exchanges[-1].request.identity)
         named = [(old, self._exchanges[place].request.identity, place) for old, place in request.earlier]
         message = request.message.replace(request.identity, identity)
@@ -119,10 +133,15 @@ class Conversation(Generic[Ending]):
             message = message.replace(old, new)
         return Request(message, identity, tuple((new, place) for _, new, place in named), request.stored)
 
-    def answered(self, request: Request, answer: bytes | Exception) -> bool:
-        """Note the answer, or why there is none; whether it was given before."""
-        self._exchanges.append(_Exchange(request, answer))
-        known = None if isinstance(answer, Exception) else self._point.answers.get(_digest(answer, request.identity))
+    def answered(self, request: Request, answer: bytes | Exception, changed: bool = False) -> bool:
+        """Note the answer, or why there is none; whether it was given before.
+
+        changed: whether the worker has changed arguments in the shared memory, which is no precedent.
+        """
+        self._exchanges.append(_Exchange(request, answer, changed))
+        known = None
+        if not changed and not isinstance(answer, Exception):
+            known = self._point.answers.get(_digest(answer, request.identity))
         if known is not None:
             self._point = known
         return known is not None
@@ -143,14 +162,16 @@ class Conversation(Generic[Ending]):
         return self._exchanges[self._told].request.identity if self.telling else None
 
     def told(self, message: bytes) -> bytes | None:
-        """The answer that this request got already; None if it was not made yet.
+        """The answer that this request got already, see `unchanged`; None if it was not made yet.
 
         Raises what it came to, if it got none, and LookupError if another request was made in its place.
         """
         if not self.telling:
+            self.unchanged = False
             return None
         exchange = self._exchanges[self._told]
         self._told += 1
+        self.unchanged = not exchange.changed
         if exchange.request.message != message:
             raise LookupError
         if isinstance(exchange.answer, Exception):

@@ -100,6 +100,9 @@ class Function:
         self._student.calls += 1
         try:
             call.returned = self._student.perform(self, call)
+        except Interrupted:
+            self._student.no_precedent()
+            raise
         except Exception as error:
             call.raised = getattr(error, "raised", None)
             error.call = call  # type: ignore[attr-defined]
@@ -235,7 +238,7 @@ class Student(ABC):
     def set_precedent(self, ending: Any) -> None:  # noqa: B027 — nothing to do in-process
         """How the check ended that was begun last, for submissions to come."""
 
-    def _no_precedent(self) -> None:  # noqa: B027 — nothing to do in-process
+    def no_precedent(self) -> None:  # noqa: B027 — nothing to do in-process
         """How this check ends depends on more than answers to calls."""
 
     def end_check(self) -> None:  # noqa: B027 — nothing to do in-process

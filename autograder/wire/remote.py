@@ -89,13 +89,15 @@ class RemoteStudent(Student):
         worker = self._worker
         if worker is None:
             return None
+        stored: list[tuple[list[int] | None, bytes]] = []
         while (request := conversation.next_request(secrets.token_bytes(16))) is not None:
-            if not request.identity:
+            if request.is_part:
                 digest = self._part(request.message.decode("utf-8", "surrogatepass"))
                 if digest is None or not conversation.answered(request, digest):
                     return None
                 continue
-            stored = [(worker.arena.store(np.frombuffer(data, np.uint8)), data) for data in request.stored]
+            if not request.is_answer:
+                stored = [(worker.arena.store(np.frombuffer(data, np.uint8)), data) for data in request.stored]
             self._reads = 0
             answer: bytes | Exception
             try:
@@ -103,7 +105,7 @@ class RemoteStudent(Student):
             except (frames.Closed, WireError, _Late) as error:
                 answer = error
             changed = any(place is None or not worker.arena.holds(place, data) for place, data in stored)
-            if not conversation.answered(request, answer) or changed:
+            if not conversation.answered(request, answer, changed):
                 return None
         if conversation.ending is None:
             return None
@@ -135,8 +137,8 @@ class RemoteStudent(Student):
         name = repr(key)
         message = name.encode("utf-8", "surrogatepass")
         if self._holding or self._tracked:  # then what was asked before is not over
-            self._no_precedent()
-        elif self._conversation.telling:
+            self.no_precedent()
+        elif self._conversation.telling or name in self._begun:  # that was done when it was retraced
             assert self._worker is not None
             self._worker.arena.reset()
         else:
@@ -146,7 +148,7 @@ class RemoteStudent(Student):
         finally:
             digest = self._digests.get(name)
             if digest is None:
-                self._no_precedent()
+                self.no_precedent()
             elif self._told(message) is None:
                 self._conversation.note(message, b"", digest)
 
@@ -168,7 +170,7 @@ class RemoteStudent(Student):
         finally:
             self._conversation, self._notes = whole, notes
 
-    def _no_precedent(self) -> None:
+    def no_precedent(self) -> None:
         self._conversation.forget()
 
     def end_check(self) -> None:
@@ -212,7 +214,7 @@ class RemoteStudent(Student):
     # -- the worker -------------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Start a worker and load the submission in it.  Raises Interrupted if it cannot be loaded."""
-        self._no_precedent()
+        self.no_precedent()
         try:
             self._worker = self._zygote.spawn()
         except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
@@ -375,12 +377,12 @@ class RemoteStudent(Student):
             return None
         if value.owner is not self._worker:
             raise Interrupted("crashed", f"{self.last.text}\nended before all that was to be asked of it was asked.")
-        self._no_precedent()
+        self.no_precedent()
         target: Remote = value.target
         return target
 
     def _handle(self, remote: Remote) -> Handle:
-        self._no_precedent()
+        self.no_precedent()
         self._holding = True
         return Handle(self, remote, plain_text(remote.kind, 100), self._worker)
 
@@ -439,7 +441,7 @@ class RemoteStudent(Student):
                 raise WireError("another reply")
             seen = replies.seen(described)
             self._note_conduct(seen.conduct)
-            self._note(function, call, stored, seen.moved, seen.after)
+            self._note(function, call, [] if conversation.unchanged else stored, seen.moved, seen.after)
             if self._trap is not None:
                 self._trap += seen.faults
         except (ValueError, TypeError) as error:
@@ -461,7 +463,7 @@ class RemoteStudent(Student):
         assert self._worker is not None
         changed = [name for name, place, data in stored if not self._worker.arena.holds(place, data)]
         if changed:  # which no answer tells
-            self._no_precedent()
+            self.no_precedent()
         for name, value, now in zip(call.names, call.values, after, strict=False):
             if isinstance(value, torch.Generator):
                 if isinstance(now, torch.Generator) and now.device == value.device:
@@ -490,7 +492,7 @@ class RemoteStudent(Student):
     def _note_conduct(self, notes: list[str]) -> None:
         """Keep what the submission tried, for the instructor."""
         if notes:
-            self._no_precedent()
+            self.no_precedent()
         for note in notes:
             if len(self.conduct) < replies.NOTES_LIMIT:
                 self.conduct[note] = None
@@ -507,7 +509,11 @@ class RemoteStudent(Student):
             raise Interrupted("crashed", f"{self.last.text}\nended before its gradient was asked for.")
         own = self._conversation.identity() or secrets.token_bytes(16)
         message = Encoder().pack(["grad", own, identity, numbers, weights])
-        kind, *rest = self._call(own, message, Decoder(), names=identity)
+        try:
+            kind, *rest = self._call(own, message, Decoder(), names=identity)
+        except Interrupted:
+            self.no_precedent()
+            raise
         raised = None
         with contextlib.suppress(WireError):
             raised = replies.raised(rest[:5]) if kind == "raised" else None
@@ -520,7 +526,7 @@ class RemoteStudent(Student):
 
     # -- tests of the student's -------------------------------------------------------------------------------------
     def tests(self) -> Collected:
-        self._no_precedent()
+        self.no_precedent()
         self.calls += 1
         self.last = Call("the tests", (), (), {})
         self._have_worker()
