@@ -18,7 +18,8 @@ _TEXT_STUB: dict[Lang, str] = {"en": "(Write here.)", "zh": "（在此作答。�
 def configure(config: Any, lang: Lang) -> None:
     """Put the steps into nbgrader's configuration, for a course in that language.
 
-    They are named, not imported: a command loads what it uses.
+    They are named, not imported: a command loads what it uses.  Of nbgrader's own steps those are left out that do
+    again what RepairCells has done.
     """
     # nbgrader calls programs of its own environment by name, also where that environment is not activated
     os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
@@ -34,7 +35,6 @@ def configure(config: Any, lang: Lang) -> None:
         f"{here}.preprocessors.RepairCells",
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.DeduplicateIds",
-        "nbgrader.preprocessors.OverwriteKernelspec",
         "nbgrader.preprocessors.OverwriteCells",
         "nbgrader.preprocessors.CheckCellMetadata",
     ]
@@ -42,7 +42,6 @@ def configure(config: Any, lang: Lang) -> None:
         f"{here}.preprocessors.GradeCells",
         f"{here}.preprocessors.SaveScores",
         "nbgrader.preprocessors.AssignLatePenalties",
-        "nbgrader.preprocessors.CheckCellMetadata",
     ]
     config.AssignLatePenalties.plugin_class = f"{here}.gradebook.LatePolicy"
     config.GenerateFeedback.preprocessors = [

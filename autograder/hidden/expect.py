@@ -248,9 +248,8 @@ def gradients(result: Any, inputs: Sequence[torch.Tensor], call: Any, weights: t
             f"so nothing could be learned through it.",
             "gradient-cut",
         )
-    found = torch.autograd.grad(
-        result, list(inputs), torch.ones_like(result) if weights is None else weights, allow_unused=True
-    )
+    weighted = result.sum() if weights is None else (result * weights).sum()
+    found = torch.autograd.grad(weighted, list(inputs), allow_unused=True)
     return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
 
 

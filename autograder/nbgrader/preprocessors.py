@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import nbgrader.api
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader import utils
@@ -25,6 +27,9 @@ from autograder.render import jsonlines
 from autograder.render.words import LANGUAGES
 from autograder.report import FunctionReport
 from autograder.syllabus import Exercise
+
+# nbgrader opens the gradebook nine times a student, and an engine of its own would compile every statement anew
+nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 
 class NeedsAttention(Exception):
