@@ -48,7 +48,7 @@ def measure(plan: Plan) -> Measured:
     ]
     if plan.jobs:
         size, _ = _measured("jobs", plan.jobs)
-        rows.append(Row(f"PSS, {plan.jobs} jobs, each with its own zygote", [size / GIB], "GiB"))
+        rows.append(Row(f"PSS, {plan.jobs} jobs, which share a zygote", [size / GIB], "GiB", at_most=1.5))
         notes.append(
             f"{plan.jobs} jobs are what `--jobs {plan.jobs}` starts on a machine with that many cores: the pool is "
             "asked directly, because the command starts no more jobs than there are cores."
@@ -112,7 +112,7 @@ def workers(number: int, options: Any) -> tuple[float, str]:
 
 
 def jobs(number: int, options: Any) -> tuple[float, str]:
-    """So many grading processes of the pool, each with a zygote and, while it grades, a worker."""
+    """So many grading processes of the pool, with one zygote and, while they grade, a worker each."""
     from autograder.pool import grade_in_order
     from autograder.report import Report
     from benchmarks.overhead import written

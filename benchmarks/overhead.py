@@ -35,18 +35,19 @@ def measure(plan: Plan) -> list[Measured]:
     stubs = [written(number, "exercises") for number in plan.exercises]
     wrong = [one for number in plan.exercises for one in impostors(number, plan.wrong)]
     local: list[list[Spent]] = []
-    remote: list[list[Spent]] = []
+    batch: list[list[Spent]] = []
+    alone: list[list[Spent]] = []
     level = ""
     for pair in range(plan.pairs):
-        for in_process in (True, False) if pair % 2 == 0 else (False, True):
-            if in_process:
-                local.append(timed([*right, *right], in_process=True)[0][len(right) :])
+        for way in (local, batch, alone) if pair % 2 == 0 else (alone, batch, local):
+            if way is local:
+                laps, _ = timed([*right, *right], in_process=True)
             else:
-                laps, level = timed([*right, *right, *stubs, *wrong], in_process=False)
-                remote.append(laps[len(right) :])
+                laps, level = timed([*right, *right, *stubs, *wrong], precedents=way is batch)
+            way.append(laps[len(right) :])
     return [
-        _boundary(plan.exercises, local, [laps[: len(right)] for laps in remote], level),
-        _wrong(plan, len(right), remote, [one.name for one in wrong]),
+        _boundary(plan.exercises, local, batch, alone, level),
+        _wrong(plan, len(right), batch, alone, [one.name for one in wrong]),
     ]
 
 
@@ -65,7 +66,9 @@ def impostors(number: int, wanted: int) -> list[Submission]:
     return [banks.submission(one.exercise, one.path, one.name) for one in chosen]
 
 
-def timed(submissions: Sequence[Submission], in_process: bool) -> tuple[list[Spent], str]:
+def timed(
+    submissions: Sequence[Submission], in_process: bool = False, precedents: bool = True
+) -> tuple[list[Spent], str]:
     """What every submission took, and the walls it ran between.  The first one's time has the start in it."""
     laps: list[Spent] = []
     level = ""
@@ -78,11 +81,15 @@ def timed(submissions: Sequence[Submission], in_process: bool) -> tuple[list[Spe
         if report.submission.startswith("solutions/") and report.points != report.max_points:
             raise SystemExit(f"{report.submission} lost points: there is nothing to compare.")
 
-    grade_all(submissions, Options(device="cpu", in_process=in_process), on_report)
+    grade_all(submissions, Options(device="cpu", in_process=in_process, precedents=precedents), on_report)
     return laps, level
 
 
-def _boundary(exercises: Sequence[int], local: list[list[Spent]], remote: list[list[Spent]], level: str) -> Measured:
+def _boundary(
+    exercises: Sequence[int], local: list[list[Spent]], batch: list[list[Spent]], alone: list[list[Spent]], level: str
+) -> Measured:
+    count = len(exercises)
+    remote, first = ([laps[:count] for laps in way] for way in (batch, alone))
     pairs = list(zip(local, remote, strict=True))
     rows = [
         Row("CPU, in-process, right", [_cpu(laps) for laps in local], "s"),
@@ -93,37 +100,43 @@ def _boundary(exercises: Sequence[int], local: list[list[Spent]], remote: list[l
     for place, number in enumerate(exercises):
         ratios = [b[place].cpu / a[place].cpu for a, b in pairs]
         rows.append(Row(f"CPU, wire / in-process, exercise {number}", ratios, "×"))
+    unlike = [_cpu(b) / _cpu(a) for a, b in zip(local, first, strict=True)]
+    rows.append(Row("CPU, wire / in-process, one that answers like no other", unlike, "×"))
     return Measured(
         f"(a) the boundary: {named(exercises)}, a right submission",
         rows,
         [
             f"Walls: {level}. The grading process, the process that workers are made from and the workers are counted. "
-            "Both are warm: the start of neither is in."
+            "Both are warm: the start of neither is in.",
+            "Across the wire a check whose answers are, bit by bit, those of an earlier submission ends as it ended "
+            "then. The reference comes a second time here, as right work mostly does in a class; the last row is "
+            "without that, for work whose every answer is new.",
         ],
     )
 
 
-def _wrong(plan: Plan, count: int, remote: list[list[Spent]], names: list[str]) -> Measured:
-    wrong: dict[str, list[float]] = {name: [] for name in names}
-    stubs = []
-    for laps in remote:
-        right = laps[:count]
-        stubs.append(_cpu(laps[count : 2 * count]) / _cpu(right))
-        for place, name in enumerate(names):
-            wrong[name].append(laps[2 * count + place].cpu / right[place // plan.wrong].cpu)
-    ratios = {name: statistics.median(values) for name, values in wrong.items()}
+def _wrong(plan: Plan, count: int, batch: list[list[Spent]], alone: list[list[Spent]], names: list[str]) -> Measured:
+    ratios = {name: statistics.median(_to_right(plan, count, alone, place)) for place, name in enumerate(names)}
+    to_known = [statistics.median(_to_right(plan, count, batch, place)) for place, _ in enumerate(names)]
+    stubs = [_cpu(laps[count : 2 * count]) / _cpu(laps[:count]) for laps in batch]
     dearer = sorted((name for name in ratios if ratios[name] > 1), key=lambda name: -ratios[name])
     rows = [
         Row("CPU, stub / right", stubs, "×", at_most=1.0),
-        Row("CPU, wrong / right: the wrong ones", list(ratios.values()), "×", at_most=1.0),
-        Row("the dearest wrong one / right", [max(ratios.values())], "×", at_most=1.0),
-        Row("share of wrong ones that cost more than right", [100 * len(dearer) / len(ratios)], "%"),
+        Row("CPU, wrong / right, both with answers like no other's", list(ratios.values()), "×", at_most=1.0),
+        Row("the dearest of those / right", [max(ratios.values())], "×", at_most=1.0),
+        Row("share of those that cost more than right", [100 * len(dearer) / len(ratios)], "%"),
+        Row("CPU, wrong / right, the right one with answers that are known", to_known, "×", at_most=1.0),
     ]
     note = f"{len(names)} wrong submissions, evenly from the bank of impostors; each by the median over the pairs."
     if dearer:
         shown = ", ".join(f"{name} ({ratios[name]:.2f})" for name in dearer[:5])
         note += f" Dearest: {shown}."
     return Measured("(b) a stub or a wrong submission against a right one", rows, [note])
+
+
+def _to_right(plan: Plan, count: int, way: list[list[Spent]], place: int) -> list[float]:
+    """What a wrong submission took for every second of the right one of its exercise."""
+    return [laps[2 * count + place].cpu / laps[place // plan.wrong].cpu for laps in way]
 
 
 def named(exercises: Sequence[int]) -> str:
