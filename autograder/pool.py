@@ -29,6 +29,8 @@ from autograder.wire.scratch import ScratchFolder
 #: The grader may fail so many times, one after the other, before it is clear that nothing can be graded here.
 FAULTS_IN_A_ROW = 8
 
+#: So often a process is tried to be started.
+STARTS = 3
 #: The name of a socket takes 107 bytes (unix(7)), of which multiprocessing adds 32.
 LONGEST_FOLDER = 75
 #: What grading takes, whatever the exercise.
@@ -191,6 +193,7 @@ class _Pool(_Engine):
 
     def __init__(self, submissions: Sequence[Submission], options: Options, emit: Emit) -> None:
         super().__init__(submissions, options, emit)
+        self._why = ""
         self._in_hand: dict[Connection, int] = {}
         self._processes: dict[Connection, BaseProcess] = {}
         exercises = {work.exercise for submission in submissions for work in submission.works}
@@ -207,30 +210,44 @@ class _Pool(_Engine):
             self._run(jobs)
 
     def _run(self, jobs: int) -> None:
-        why = ""
         try:
             for _ in range(jobs):
-                self._hand_out(self._start())
+                self._employ()
             while self._in_hand:
                 for connection in wait(list(self._in_hand)):
                     assert isinstance(connection, Connection)
-                    why = self._take(connection) or why
-            self._give_up(why)
+                    self._take(connection)
+            self._give_up(self._why)
         finally:
             for connection in self._processes:
                 connection.close()  # which ends its process, whatever that is at
             for process in self._processes.values():
                 _bury(process)
 
+    def _employ(self, index: int | None = None) -> None:
+        """Start a process on that submission, or on the next one."""
+        for _ in range(STARTS):  # what it is forked from may have been killed a moment ago
+            try:
+                return self._hand_out(self._start(), index)
+            except (EOFError, OSError) as error:
+                self._why = f"no grading process can be started: {_fault(error)}"
+        if index is not None:
+            self._emit(index, not_graded(self._submissions[index], self._options, self._why))
+
     def _start(self) -> Connection:
         ours, theirs = self._context.Pipe()
         leases = self._leases()
         process = self._context.Process(target=grade_what_comes, args=(theirs, self._options, leases), daemon=True)
-        with _environment():
-            process.start()
-        theirs.close()
-        for lease in leases.values():
-            lease.control.close()
+        try:
+            with _environment():
+                process.start()
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            for lease in leases.values():
+                lease.control.close()
         self._processes[ours] = process
         return ours
 
@@ -249,8 +266,8 @@ class _Pool(_Engine):
         with contextlib.suppress(OSError):  # it is gone: noticed when its answer is read
             connection.send(None if index is None else self._submissions[index])
 
-    def _take(self, connection: Connection) -> str:
-        """Take what a process says of the submission it had; the reason, if it could not grade it."""
+    def _take(self, connection: Connection) -> None:
+        """Take what a process says of the submission it had; if it could not grade it, it is replaced."""
         index = self._in_hand.pop(connection)
         try:
             answer = connection.recv()
@@ -258,15 +275,13 @@ class _Pool(_Engine):
             answer = None
         if isinstance(answer, Report):
             self._done(index, answer)
-            self._hand_out(connection)
-            return ""
+            return self._hand_out(connection)
         connection.close()
         status = _bury(self._processes.pop(connection))
-        why = answer if isinstance(answer, str) else f"the grading process ended (exit status {status})"
-        again = self._failed(index, why)
+        self._why = answer if isinstance(answer, str) else f"the grading process ended (exit status {status})"
+        again = self._failed(index, self._why)
         if self._faults <= FAULTS_IN_A_ROW:
-            self._hand_out(self._start(), again)
-        return why
+            self._employ(again)
 
 
 def _loaded_once(exercises: Iterable[str]) -> list[str]:

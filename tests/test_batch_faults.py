@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,38 @@ def test_a_process_that_fails_is_replaced_and_its_submission_tried_again(
     assert [reports[index].submission for index in range(4)] == list(names)
     assert not any(report.needs_attention for report in reports.values())
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # multiprocessing keeps two processes of its own
+
+
+def test_a_process_that_cannot_be_forked_is_started_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What grading processes are forked from was killed just when one was asked for, and the command ended."""
+    monkeypatch.setattr(pool, "grade_what_comes", waits)
+    original, failures = ForkServerProcess.start, [EOFError("unexpected EOF"), ConnectionResetError()]
+
+    def start(process: ForkServerProcess) -> None:
+        if failures:
+            raise failures.pop()
+        original(process)
+
+    monkeypatch.setattr(ForkServerProcess, "start", start)
+    reports: dict[int, Report] = {}
+    some = submissions("a", "b", "c", note=str(tmp_path / "none"))
+    pool.grade_as_they_finish(some, Options(device="cpu", in_process=True), 2, reports.__setitem__)
+    assert sorted(reports) == [0, 1, 2]
+    assert not failures
+
+
+def test_when_none_can_be_started_all_that_is_left_needs_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(process: ForkServerProcess) -> None:
+        raise EOFError("unexpected EOF")
+
+    monkeypatch.setattr(ForkServerProcess, "start", start)
+    reports: dict[int, Report] = {}
+    some = submissions("a", "b")
+    pool.grade_as_they_finish(some, Options(device="cpu", in_process=True), 2, reports.__setitem__)
+    assert sorted(reports) == [0, 1]
+    assert all(report.needs_attention for report in reports.values())
+    message = reports[0].checks[0].message
+    assert message == "no grading process can be started: EOFError: unexpected EOF"
 
 
 # -- the folder of results ---------------------------------------------------------------------------------------------
