@@ -108,10 +108,10 @@ class Watched:
         seen: set[Process] = set()
         try:
             while process.poll() is None:
-                family = _family(process.pid)
+                family = _family(process.pid, seen)
                 seen |= set(family)
                 self._sample(run, family)
-                self._kill(run, rng, process.pid)
+                self._kill(run, rng, process.pid, seen)
                 self._look_for_outlived(run)
                 time.sleep(0.1)
         except BaseException:
@@ -136,14 +136,17 @@ class Watched:
             if process.kind in run.samples and (sample := _sample_of(process.pid, done)) is not None:
                 run.samples[process.kind].append(sample)
 
-    def _kill(self, run: Run, rng: random.Random, command: int) -> None:
+    def _kill(self, run: Run, rng: random.Random, command: int, seen: set[Process]) -> None:
         if not self._plan or self._done() < self._plan[0][0]:
             return
         _, delay, kind = self._plan[0]
         time.sleep(delay)
-        victims = [process for process in _family(command) if process.kind == kind]
-        if not victims:
-            return  # it is starting: again a moment later
+        victims = [process for process in _family(command, seen) if process.kind == kind]
+        if not victims:  # it is starting, or will only be started when another is killed: that one first
+            if len(self._plan) > 1:
+                (done, wait, _), (later, wait_later, other) = self._plan[:2]
+                self._plan[:2] = [(done, wait, other), (later, wait_later, kind)]
+            return
         with contextlib.suppress(ProcessLookupError):
             os.kill(rng.choice(victims).pid, signal.SIGKILL)
             run.kills[kind] += 1
@@ -158,10 +161,22 @@ class Watched:
             self._ending.remove((deadline, processes))
 
 
-def _family(command: int) -> list[Process]:
-    """The command and all below it, each with its kind."""
+def _family(command: int, seen: set[Process]) -> list[Process]:
+    """The command and all below it, each with its kind.
+
+    seen: what was there before; a grading process goes on when what it was forked from is killed.
+    """
+    found = _below(command, "command")
+    there = {process.pid for process in found}
+    for process in seen:
+        if process.kind == "grading" and process.pid not in there and _started(process.pid) == process.started:
+            found += _below(process.pid, process.kind)
+    return found
+
+
+def _below(pid: int, kind: str) -> list[Process]:
     found: list[Process] = []
-    level = [(command, "command")]
+    level = [(pid, kind)]
     while level:
         found += [Process(pid, started, kind) for pid, kind in level if (started := _started(pid))]
         level = [(child, _kind(child, kind)) for pid, kind in level for child in _children(pid)]
