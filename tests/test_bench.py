@@ -26,8 +26,15 @@ ROWS = {
         "CPU, wire /",
         "wall, wire /",
         "CPU, wire / in-process, exercise",
+        "CPU, wire / in-process, one that answers like no other",
     ],
-    "(b)": ["CPU, stub / right", "CPU, wrong / right", "the dearest", "share of"],
+    "(b)": [
+        "CPU, stub / right",
+        "CPU, wrong / right, both",
+        "the dearest",
+        "share of",
+        "CPU, wrong / right, the right one",
+    ],
     "(c)": ["CPU, one more by ours, right, wrong", "CPU, one more by ours, a right", "CPU, the first by ours"],
     "(d)": ["right submissions a minute, --jobs 1", "right submissions a minute, --jobs 2", "throughput", "wall of"],
     "(e)": ["PSS, one grading process"],
@@ -42,7 +49,7 @@ ROWS = {
         "exponent of wall",
     ],
 }
-TARGETS = {"(a)": 2, "(b)": 3, "(c)": 0, "(d)": 1, "(e)": 1, "(f)": 1}
+TARGETS = {"(a)": 2, "(b)": 4, "(c)": 0, "(d)": 1, "(e)": 1, "(f)": 1}
 
 
 def number(cell: str) -> float:
