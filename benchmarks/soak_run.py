@@ -142,10 +142,10 @@ class Watched:
         _, delay, kind = self._plan[0]
         time.sleep(delay)
         victims = [process for process in _family(command, seen) if process.kind == kind]
-        if not victims:  # it is starting, or will only be started when another is killed: that one first
-            if len(self._plan) > 1:
-                (done, wait, _), (later, wait_later, other) = self._plan[:2]
-                self._plan[:2] = [(done, wait, other), (later, wait_later, kind)]
+        if not victims:  # it is starting, or will only be started when another is killed: those first
+            kinds = [kind for _, _, kind in self._plan]
+            kinds = [*kinds[1:], kinds[0]]
+            self._plan = [(done, wait, kind) for (done, wait, _), kind in zip(self._plan, kinds, strict=True)]
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(rng.choice(victims).pid, signal.SIGKILL)
