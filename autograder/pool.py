@@ -241,7 +241,7 @@ class _Pool(_Engine):
         try:
             with _environment():
                 process.start()
-        except BaseException:
+        except (EOFError, OSError):
             ours.close()
             raise
         finally:
