@@ -262,7 +262,11 @@ class RemoteStudent(Student):
 
         stored: arguments in shared memory.  names: the identity of the call whose gradient it is.
         """
-        return self._reply(identity, lambda: self._heard(identity, message, stored, names), decoder)
+        try:
+            return self._reply(identity, lambda: self._heard(identity, message, stored, names), decoder)
+        except Interrupted:  # also where a check hides it: the answer that did not come is no answer
+            self.no_precedent()
+            raise
 
     def _heard(
         self, identity: bytes, message: bytes, stored: Sequence[np.ndarray] = (), names: bytes | None = None
@@ -509,11 +513,7 @@ class RemoteStudent(Student):
             raise Interrupted("crashed", f"{self.last.text}\nended before its gradient was asked for.")
         own = self._conversation.identity() or secrets.token_bytes(16)
         message = Encoder().pack(["grad", own, identity, numbers, weights])
-        try:
-            kind, *rest = self._call(own, message, Decoder(), names=identity)
-        except Interrupted:
-            self.no_precedent()
-            raise
+        kind, *rest = self._call(own, message, Decoder(), names=identity)
         raised = None
         with contextlib.suppress(WireError):
             raised = replies.raised(rest[:5]) if kind == "raised" else None
