@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -303,15 +304,18 @@ def _environment() -> Iterator[None]:
     """multiprocessing has Python look for modules in the current folder first, where submissions may lie: not so here.
 
     And a process that is to be forked has one thread, and its socket lies where the next run finds what a killed one
-    leaves behind.
+    leaves behind.  Ctrl-C in a terminal goes to all of them: it is for this process, who ends the others.
     """
     wanted = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     before = {name: os.environ.get(name) for name in wanted}
     temporary, tempfile.tempdir = tempfile.tempdir, str(_folder())
     os.environ.update(wanted)
+    resource_tracker.ensure_running()  # whose start would unblock what is blocked here
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until `grade_what_comes` ignores it
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         tempfile.tempdir = temporary
         for name, value in before.items():
             if value is None:
@@ -336,8 +340,7 @@ def grade_what_comes(connection: Connection, options: Options, leases: Leases | 
     gc.freeze()  # the collector would write to, and so copy, what is shared with the process it was forked from
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us
-    signal.signal(signal.SIGTERM, _interrupt)
-    threading.Thread(target=_end_when_alone, args=(connection,), daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def incoming() -> Iterator[Submission]:
         with contextlib.suppress(EOFError):
@@ -346,6 +349,8 @@ def grade_what_comes(connection: Connection, options: Options, leases: Leases | 
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # there is only tidying up left to do
 
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
+        threading.Thread(target=_end_when_alone, args=(connection,), daemon=True).start()
         grade_all(incoming(), options, connection.send, leases)
     except (EOFError, KeyboardInterrupt, ConnectionError):
         return

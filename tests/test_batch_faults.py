@@ -276,17 +276,19 @@ def test_a_folder_on_a_read_only_disk_is_a_usage_error_before_anything_is_graded
 
 # -- what is killed or interrupted -------------------------------------------------------------------------------------
 @contextlib.contextmanager
-def looping_batch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A batch of two jobs, at a moment when both grade something that never ends."""
+def looping_batch(tmp_path: Path, processes: int, temporary: str = "tmp") -> Iterator[subprocess.Popen[str]]:
+    """A batch of two jobs that grade something that never ends, as soon as it consists of so many processes.
+
+    It leads a process group of its own, as it does where it is called in a terminal.
+    """
     for name in ("a", "b"):
         shutil.copytree(SAMPLES / "infinite_loop", tmp_path / "class" / name)
         with open(next((tmp_path / "class" / name).glob("*.py")), "a") as file:
             file.write(f"\n# {name}\n")
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
+    (tmp_path / temporary).mkdir()
     command = [sys.executable, "-m", "autograder", "batch", str(tmp_path / "class"), "--out", str(tmp_path / "out")]
     command += ["--device", "cpu"] + (["--jobs", "2"] if pool.cores() > 1 else [])
-    environment = {**ENVIRONMENT, "TMPDIR": str(temporary)}
+    environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path / temporary)}
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -294,34 +296,44 @@ def looping_batch(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         preexec_fn=heeds_ctrl_c,
     )
     try:
         deadline = time.monotonic() + 120
-        while not list(temporary.glob("autograder-zygote-*/runtime")) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(1)
+        while len(below(process.pid)) < processes and time.monotonic() < deadline:
+            time.sleep(0.02)
         yield process
     finally:
         process.kill()
         process.wait()
 
 
+ALL = 7 if pool.cores() > 1 else 3
+"""The command, its zygote, two of multiprocessing, those that grade, one worker at least."""
+
+
 @pytest.mark.slow
-def test_ctrl_c_says_how_far_it_got_and_leaves_nothing(tmp_path: Path) -> None:
-    with looping_batch(tmp_path) as process:
-        process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize(
+    ("processes", "temporary"),
+    [(3, "tmp"), (5, "tmp"), (ALL, "tmp"), (5, "too-long-for-the-name-of-a-socket" * 3)],
+)
+def test_ctrl_c_says_how_far_it_got_and_leaves_nothing(tmp_path: Path, processes: int, temporary: str) -> None:
+    """A terminal sends it to every process of the command, some of which are still loading PyTorch."""
+    with looping_batch(tmp_path, processes, temporary) as process:
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert "autograder: interrupted: 0 of 2 submissions have their result" in err
     assert "Traceback" not in err
-    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((tmp_path / temporary).iterdir()) == []
 
 
 @pytest.mark.slow
 def test_grading_processes_end_with_the_batch_that_was_killed(tmp_path: Path) -> None:
     """They went on until their submission was graded, beside those of the batch that was started again."""
-    with looping_batch(tmp_path) as process:
+    with looping_batch(tmp_path, ALL) as process:
         family = below(process.pid)[1:]
         process.kill()
         process.communicate(timeout=60)
