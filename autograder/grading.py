@@ -16,6 +16,7 @@ import torch
 from _pytest.runner import runtestprotocol
 
 from autograder import __version__
+from autograder.examples import reproducible
 from autograder.hidden.catalogue import catalogue
 from autograder.hidden.expect import Wrong
 from autograder.limits import Limits
@@ -33,18 +34,6 @@ HIDDEN = Path(__file__).parent / "hidden"
 
 #: What a check comes to on answers alone: the same answers come to the same.
 PRECEDENTS = frozenset({"passed", "failed", "not_implemented"})
-
-hypothesis.settings.register_profile(
-    "grading",
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=25,
-    report_multiple_bugs=False,
-    print_blob=False,
-    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate, hypothesis.Phase.shrink),
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
 
 
 @dataclass(frozen=True)
@@ -160,12 +149,8 @@ def _run(
     arguments += ["-s", "--disable-plugin-autoload", "-p", "no:terminal", "-p", "no:cacheprovider"]
     arguments += ["-p", "no:faulthandler", "-p", "no:warnings", "-p", "no:logging", "-p", "no:unraisableexception"]
     arguments += ["-p", "no:threadexception", "-p", "no:junitxml", "-p", "no:doctest", "-p", "no:pastebin"]
-    before = hypothesis.settings.get_current_profile_name()
-    hypothesis.settings.load_profile("grading")
-    try:
+    with reproducible():
         status = pytest.main(arguments, plugins=[plugin])
-    finally:
-        hypothesis.settings.load_profile(before)
     if plugin.stopped is not None:
         raise plugin.stopped
     if status == pytest.ExitCode.INTERRUPTED:

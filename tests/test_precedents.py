@@ -37,9 +37,6 @@ def said(report: Report) -> list[tuple[Any, ...]]:
 
 
 def alone_and_together(submissions: Sequence[Submission], **options: Any) -> None:
-    # Hypothesis takes constants from the modules that are loaded, and so which example it shows of a failure may change
-    # with the first grading of an exercise, which loads its checks: that comes before
-    graded(submissions[:1], **options)
     alone, together = graded(submissions, precedents=False, **options), graded(submissions, **options)
     for one, other in zip(alone, together, strict=True):
         assert said(other) == said(one), one.submission

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -14,7 +17,7 @@ import torch
 from hypothesis import example, settings
 from hypothesis import strategies as st
 
-import autograder.grading  # noqa: F401 — it registers the profile of the checks
+from autograder.examples import reproducible
 from autograder.hidden.oracles import remembered
 from autograder.hidden.properties import given
 from autograder.wire.proxy import frozen
@@ -25,10 +28,8 @@ STRATEGIES: dict[str, Any] = {"number": st.integers(0, 1000), "several": st.list
 
 @pytest.fixture(autouse=True)
 def as_in_grading() -> Any:
-    before = hypothesis.settings.get_current_profile_name()
-    hypothesis.settings.load_profile("grading")
-    yield
-    hypothesis.settings.load_profile(before)
+    with reproducible():
+        yield
 
 
 def a_property(given: Callable[..., Any], wrong: Callable[[int, list[int]], bool]) -> tuple[Callable[..., None], Tried]:
@@ -139,3 +140,21 @@ def test_an_argument_that_changed_is_told_from_one_that_did_not(one: Any, other:
     assert frozen(one) == frozen(copy.deepcopy(one))
     assert frozen([one, (1, math.nan), 2**70, "\ud800"]) == frozen([copy.deepcopy(one), (1, math.nan), 2**70, "\ud800"])
     assert frozen([one, (1, 2)]) != frozen([other, (1, 2)])
+
+
+def test_examples_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis takes constants from the modules of a project: other ones with every exercise that is graded."""
+    tried: list[list[int]] = []
+
+    @hypothesis.given(several=st.lists(st.integers(0, 10**6), min_size=20, max_size=30))
+    def holds(several: list[int]) -> None:
+        tried.append(several)
+
+    holds()
+    (tmp_path / "full_of_constants.py").write_text(f"numbers = {list(range(500_000, 501_000))}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("full_of_constants")
+    before, tried = tried, []
+    holds()
+    monkeypatch.delitem(sys.modules, "full_of_constants")
+    assert tried == before
