@@ -36,7 +36,6 @@ def configure(config: Any, lang: Lang) -> None:
         "nbgrader.preprocessors.ClearOutput",
         "nbgrader.preprocessors.DeduplicateIds",
         "nbgrader.preprocessors.OverwriteCells",
-        "nbgrader.preprocessors.CheckCellMetadata",
     ]
     config.Autograde.autograde_preprocessors = [
         f"{here}.preprocessors.GradeCells",
