@@ -24,6 +24,7 @@ from typing import Any
 from autograder.batch.store import STORE
 from autograder.commands.console import terminable
 from autograder.pool import cores
+from autograder.syllabus import EXERCISES
 from benchmarks.soak_check import (
     BOUNDS,
     different,
@@ -44,7 +45,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=24, metavar="K", help="processes to kill (default: 24)")
     parser.add_argument("--jobs", type=int, default=2, metavar="J", help="graded at a time (default: 2)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the class and the kills (default: 0)")
-    parser.add_argument("--exercises", type=int, nargs="+", default=[1, 2, 3, 4, 5, 7, 10], metavar="E")
+    parser.add_argument("--exercises", type=int, nargs="+", default=sorted(EXERCISES), metavar="E")
     parser.add_argument(
         "--quick", action="store_true", help="a small class of exercises 1 and 2, and a kill of each kind"
     )
