@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import nbgrader
+
+from autograder.nbgrader.words import say
 from autograder.render.words import Lang
 
 TEMPLATES = Path(__file__).parent / "nbgrader" / "templates"
+_FORMGRADERS = os.path.join("server_extensions", "formgrader", "templates")
 _STUB = 'raise NotImplementedError("this is yours to write")'
 _TEXT_STUB: dict[Lang, str] = {"en": "(Write here.)", "zh": "（在此作答。）"}
 
@@ -51,6 +56,13 @@ def configure(config: Any, lang: Lang) -> None:
     config.GenerateFeedback.exporter_class = f"{here}.reading.FeedbackExporter"
     config.FeedbackExporter.template_name = "course_feedback"
     config.FeedbackExporter.extra_template_basedirs = [str(TEMPLATES)]
-    config.HTMLExporter.extra_template_basedirs.prepend([str(TEMPLATES)])  # formgrader's: it is to work offline
+    # formgrader's: it is to work offline, and to show what written answers are marked by
+    config.HTMLExporter.template_name = "course_formgrade"
+    config.HTMLExporter.extra_template_basedirs.prepend([str(TEMPLATES)])
+    config.HTMLExporter.extra_template_paths = [os.path.join(os.path.dirname(nbgrader.__file__), _FORMGRADERS)]
+    config.HTMLExporter.filters = {
+        "marking_scheme": f"{here}.scheme.marking_scheme",
+        "words": partial(say, lang=lang),
+    }
     config.ExportApp.plugin_class = f"{here}.gradebook.GradebookCsv"
     config.Validator.validate_all = True  # the cells of visible checks carry no points, but say whether work is done

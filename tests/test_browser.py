@@ -210,6 +210,12 @@ def test_formgrader_autogrades_shows_the_report_and_keeps_the_points_of_a_person
     answer = page.locator(".nbgrader_cell", has=page.locator("#ex01-written"))
     expect(answer.locator(".MathJax, .MathJax_CHTML").first).to_be_visible()
     assert "$" not in answer.inner_text()
+    scheme = page.locator("details.marking-scheme")
+    expect(scheme).to_have_count(1)
+    expect(scheme.get_by_text("Restating the question counts nothing.")).to_be_hidden()
+    scheme.locator("summary").click()
+    expect(scheme.get_by_text("Restating the question counts nothing.")).to_be_visible()
+    expect(scheme).to_contain_text("Model answer")
     picture("formgrader-4-submission")
 
     for field, value in {"#ex01-written": "3", "#ex01-written-comment": COMMENT}.items():

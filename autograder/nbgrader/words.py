@@ -15,6 +15,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "to top": ("to the top", "返回顶部"),
     "not graded yet": ("not graded by a person yet", "尚待人工评分"),
     "no response": ("No response.", "未作答。"),
+    "scheme": ("Model answer and marking scheme", "参考答案与评分标准"),
     "changes": ("What was put right in your notebook before grading", "评分前对你的 Notebook 所做的修复"),
     "timeout": (
         "This cell, or one before it that still ran, did not end in time: neither it nor what follows has output here.",
