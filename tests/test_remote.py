@@ -382,6 +382,29 @@ def test_output_is_swallowed_and_capped(room: RemoteClassroom) -> None:
         assert student.mean_nll([0.5]) == 1.0
 
 
+HABITS = {
+    "output is told its encoding": "sys.stdout.reconfigure(encoding='utf-8'); sys.stderr.reconfigure(errors='replace')",
+    "output is wrapped": "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8'); print('ü')",
+    "output is taken apart": "sys.stdout = codecs.getwriter('utf-8')(sys.stdout.detach()); print('ü')",
+    "bytes are printed": "sys.stdout.buffer.write(bytes([255])); sys.stdout.flush(); sys.stdout.buffer.flush()",
+    "tracebacks of crashes": "faulthandler.enable()",
+    "asks where it runs": "platform.processor(); shutil.get_terminal_size(); sys.stdout.encoding.lower()",
+    "the first output": "print('x', flush=True, file=sys.__stdout__)",
+    "plots": "import matplotlib.pyplot as plt; plt.style.use('ggplot'); plt.plot([1, 2]); plt.show()",
+    "files of its own": "open('a.txt', 'w').write('x'); tempfile.mkdtemp(); logging.basicConfig(filename='a')",
+}
+
+
+@pytest.mark.parametrize("habit", HABITS.values(), ids=HABITS)
+def test_habits_at_the_top_of_a_file_cost_nothing_and_are_no_conduct(room: RemoteClassroom, habit: str) -> None:
+    """`faulthandler.enable()` and `sys.stdout.reconfigure` cost all points; matplotlib's look for fonts was noted."""
+    top = "import codecs, faulthandler, io, logging, platform, shutil, sys, tempfile"
+    with opened(room, f"{top}\n{habit}\ndef mean_nll(p):\n    {habit}\n    return 1.0\n") as student:
+        assert student.mean_nll([0.5]) == 1.0
+        assert student.mean_nll([0.5]) == 1.0
+        assert not student.conduct
+
+
 def test_compiled_and_scripted_functions_are_functions(room: RemoteClassroom) -> None:
     code = """
         import torch

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import CodeType, FunctionType, MethodType, TracebackType
 from typing import Any
 
@@ -46,11 +47,42 @@ class Outcome:
     states: tuple[Any, Any, Any] | None = None
 
 
-class Silence(io.TextIOBase):
-    """A text stream that swallows what is written: output is no part of a grade, and may be endless."""
+class Output(io.TextIOBase):
+    """What stands for `sys.stdout` and `sys.stderr`: it can be asked and told what a file of text can."""
+
+    encoding = "utf-8"
+    errors = "strict"
+    name = "<output>"
+    mode = "w"
+
+    @cached_property
+    def buffer(self) -> io.BufferedWriter:
+        """For bytes, which nobody reads."""
+        return io.BufferedWriter(_Nowhere())
 
     def writable(self) -> bool:
         return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def detach(self) -> io.BufferedWriter:
+        return self.buffer
+
+    def reconfigure(self, **_: Any) -> None:
+        """`sys.stdout.reconfigure(encoding="utf-8")` is what some consoles need; here nothing does."""
+
+
+class _Nowhere(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes
+
+
+class Silence(Output):
+    """Swallows what is written: output is no part of a grade, and may be endless."""
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):

@@ -11,23 +11,20 @@ import sys
 import types
 from typing import Any
 
-from autograder.sandbox.calling import describe
+from autograder.sandbox.calling import Output, describe
 
 STREAM_LIMIT = 64 * 1024
 IMAGES_LIMIT = 4
 IMAGE_BYTES = 1024 * 1024
 
 
-class Capped(io.TextIOBase):
-    """A text stream that keeps the first `STREAM_LIMIT` characters and says how many it did not keep."""
+class Capped(Output):
+    """Keeps the first `STREAM_LIMIT` characters and says how many it did not keep."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._left = STREAM_LIMIT
         self._dropped = 0
-
-    def writable(self) -> bool:
-        return True
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):

@@ -38,6 +38,8 @@ _EVENTS = {
 }
 #: What the kit's own `Meter` opens for a submission that measures its memory.
 _METERS = frozenset({"/proc/self/status", "/proc/self/clear_refs"})
+#: What libraries run to learn about fonts and the machine: matplotlib, platform, ctypes.util.
+_ASKED_BY_LIBRARIES = frozenset({"fc-list", "uname", "lsb_release", "ldconfig"})
 _FORBIDDEN_MODULES = ("autograder.", "solutions")
 
 
@@ -67,7 +69,7 @@ class Conduct:
             name = str(arguments[0])
             if name.startswith(_FORBIDDEN_MODULES) and name not in sys.modules:
                 self._note(f"tried to import {name[:80]}")
-        elif event in _EVENTS:
+        elif event in _EVENTS and not (event == "subprocess.Popen" and _asks_for_a_library(arguments[0])):
             self._note(_EVENTS[event])
 
     def _file(self, path: object) -> None:
@@ -78,9 +80,13 @@ class Conduct:
             whole = os.path.abspath(os.fsdecode(path))
         finally:
             self.active = True
-        if not whole.startswith(self._visible) and whole not in _METERS:
+        if not (whole.startswith(self._visible) or whole in _METERS or "fonts" in whole.split("/")):
             self._note(f"tried to open {whole[:100]}")
 
     def _note(self, note: str) -> None:
         if len(self._notes) < LIMIT:
             self._notes[note] = None
+
+
+def _asks_for_a_library(program: object) -> bool:
+    return type(program) is str and os.path.basename(program) in _ASKED_BY_LIBRARIES
