@@ -391,6 +391,7 @@ HABITS = {
     "asks where it runs": "platform.processor(); shutil.get_terminal_size(); sys.stdout.encoding.lower()",
     "the first output": "print('x', flush=True, file=sys.__stdout__)",
     "plots": "import matplotlib.pyplot as plt; plt.style.use('ggplot'); plt.plot([1, 2]); plt.show()",
+    "libraries that look around": "import psutil, requests",
     "files of its own": "open('a.txt', 'w').write('x'); tempfile.mkdtemp(); logging.basicConfig(filename='a')",
 }
 
@@ -403,6 +404,34 @@ def test_habits_at_the_top_of_a_file_cost_nothing_and_are_no_conduct(room: Remot
         assert student.mean_nll([0.5]) == 1.0
         assert student.mean_nll([0.5]) == 1.0
         assert not student.conduct
+
+
+def test_what_a_module_of_its_own_does_while_it_is_imported_is_conduct(room: RemoteClassroom) -> None:
+    code = """
+        import os, sys
+        with open("own.py", "w") as file: file.write("import subprocess; subprocess.run(['id'])")
+        sys.path.insert(0, os.getcwd())
+        def mean_nll(p):
+            try: import own
+            except OSError: return 1.0
+    """
+    with opened(room, code) as student:
+        assert student.mean_nll([0.5]) == 1.0
+        assert list(student.conduct) == ["tried to run another program"]
+
+
+def test_a_loader_with_processes_of_its_own_loads_without_them(room: RemoteClassroom) -> None:
+    """Where no process can be started it failed, with a FileNotFoundError, and with it all that trains by it."""
+    code = """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        def mean_nll(x):
+            options = dict(num_workers=2, persistent_workers=True, prefetch_factor=4, timeout=5)
+            loader = DataLoader(TensorDataset(x), batch_size=2, shuffle=True, **options)
+            return [sorted(float(v) for batch, in loader for v in batch) for _ in range(2)], loader.num_workers
+    """
+    with opened(room, code) as student:
+        assert student.mean_nll(torch.arange(3.0)) == ([[0.0, 1.0, 2.0]] * 2, 2)
 
 
 def test_compiled_and_scripted_functions_are_functions(room: RemoteClassroom) -> None:

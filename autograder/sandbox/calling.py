@@ -117,6 +117,11 @@ def invoke(
     return outcome
 
 
+def is_library(name: str) -> bool:
+    """Whether code of a file of that name came with Python or was installed."""
+    return name.startswith((*_LIBRARY, "<frozen "))
+
+
 def handle_kind(value: Any) -> str:
     """What to call a thing that stays on its side: the name of a function, or that of a thing's class."""
     named = value if isinstance(value, FunctionType | MethodType) else type(value)
@@ -177,7 +182,7 @@ def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
 def _own(code: CodeType, sources: dict[str, str]) -> bool:
     """True for code of the student's: its files, and what it compiled itself."""
     name = code.co_filename
-    return name in sources or not (name.startswith(_LIBRARY) or name.startswith("<frozen "))
+    return name in sources or not is_library(name)
 
 
 _GENERATORS = ("torch", "numpy", "random")

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from types import FrameType
+
+from autograder.sandbox.calling import is_library
 
 LIMIT = 20
 _EVENTS = {
@@ -40,6 +43,7 @@ _EVENTS = {
 _METERS = frozenset({"/proc/self/status", "/proc/self/clear_refs"})
 #: What libraries run to learn about fonts and the machine: matplotlib, platform, ctypes.util.
 _ASKED_BY_LIBRARIES = frozenset({"fc-list", "uname", "lsb_release", "ldconfig"})
+_IMPORTLIB = "<frozen importlib"
 _FORBIDDEN_MODULES = ("autograder.", "solutions")
 
 
@@ -84,9 +88,21 @@ class Conduct:
             self._note(f"tried to open {whole[:100]}")
 
     def _note(self, note: str) -> None:
-        if len(self._notes) < LIMIT:
+        if note not in self._notes and len(self._notes) < LIMIT and not _while_a_library_loads():
             self._notes[note] = None
 
 
 def _asks_for_a_library(program: object) -> bool:
     return type(program) is str and os.path.basename(program) in _ASKED_BY_LIBRARIES
+
+
+def _while_a_library_loads() -> bool:
+    """Whether it is a module of a library that does it while it is imported: requests tries whether there is IPv6."""
+    frame: FrameType | None = sys._getframe(2)
+    seen = ""  # inmost first; what reads a module's own file is importlib
+    while frame is not None and is_library(file := frame.f_code.co_filename):
+        if seen and file.startswith(_IMPORTLIB):
+            return True
+        seen = seen or ("" if file == __file__ or file.startswith(_IMPORTLIB) else file)
+        frame = frame.f_back
+    return False

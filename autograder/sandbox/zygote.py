@@ -103,9 +103,10 @@ def _warm_up(preload: list[str]) -> None:
     import numpy as np
     import torch
 
-    from autograder.sandbox import worker
+    from autograder.sandbox import dataloader, worker
 
     torch.set_num_threads(1)
+    dataloader.load_in_this_process()
     x = torch.randn(4, 4, requires_grad=True)
     (torch.logsumexp(x @ x, -1).sum() + x.bfloat16().float().exp().mean()).backward()
     np.linalg.norm(np.ones((3, 3)))

@@ -42,6 +42,7 @@ RUNTIME = [
     "sandbox/cells.py",
     "sandbox/conduct.py",
     "sandbox/confine.py",
+    "sandbox/dataloader.py",
     "sandbox/devices.py",
     "sandbox/landlock.py",
     "sandbox/loading.py",
