@@ -28,7 +28,7 @@ from nbgrader.preprocessors import ClearSolutions
 from traitlets.config import Application, Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder.build.notebook import path_of
+from autograder.build.notebook import COURSES, path_of
 from autograder.grading import Options, Work, grade_all
 from autograder.limits import Limits
 from autograder.nbgrader import preprocessors
@@ -36,7 +36,9 @@ from autograder.nbgrader.from_module import fill
 from autograder.nbgrader.outputs import run_cells
 from autograder.nbgrader.process import Graded, GradingFailed
 from autograder.nbgrader.repair import grade_id
+from autograder.nbgrader.scheme import marking_scheme
 from autograder.nbgrader_plugin import configure
+from autograder.render.words import Lang
 from autograder.report import Check, ExerciseReport, FunctionReport, Report
 from autograder.sandbox.loading import Part
 from autograder.submission import exercise_number, find
@@ -533,3 +535,20 @@ def test_a_release_holds_no_answer(exercise, lang):
     assert "raise NotImplementedError(" in text
     assert "BEGIN SOLUTION" not in text
     assert leaked(text) == []
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "Restating the question counts nothing"), ("zh", "**参考答案**")])
+def test_formgrader_finds_the_marking_scheme_in_the_folder_of_the_course(
+    lang: Lang, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(ROOT / COURSES[lang])
+    place = "ex01", "ex01_input_embeddings"
+    cells = nbformat.read(Path("source", place[0], f"{place[1]}.ipynb"), as_version=4).cells
+    schemes = {cell.id: text for cell in cells if (text := marking_scheme(cell, *place))}
+    assert list(schemes) == ["ex01-written"]
+    assert said in schemes["ex01-written"]
+    assert "SOLUTION" not in schemes["ex01-written"]
+    written = next(cell for cell in cells if cell.id == "ex01-written")
+    assert marking_scheme(written, "ex02", "ex02_mlm_loss") == ""
+    monkeypatch.chdir(tmp_path)
+    assert marking_scheme(written, *place) == ""
