@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import itertools
 import os
 import re
 import stat
@@ -25,6 +26,9 @@ SIZE_LIMIT = 2 * 1024 * 1024
 #: A notebook carries its pictures; its code is held to SIZE_LIMIT.
 NOTEBOOK_LIMIT = 20 * 1024 * 1024
 SUFFIXES = (".py", ".ipynb")
+#: How far below a folder its exercises may lie, and how many folders are looked into.
+DEPTH = 3
+FOLDERS = 1000
 
 _NUMBER = re.compile(r"(?<![^\W\d_])ex(?:ercise)?[\s_.\-]*0*(\d{1,2})(?!\d)", re.I)
 _SAFE_CODECS = re.compile(
@@ -119,28 +123,26 @@ def _look_at_file(path: str, wanted: set[int] | None) -> tuple[list[Found], list
 
 
 def _look_in_folder(path: str, wanted: set[int] | None) -> tuple[list[Found], list[str]]:
-    claims: dict[int, list[str]] = {}
-    ignored = []
     try:
-        names = sorted(os.listdir(path))
+        claims, ignored = _claimed(os.listdir(path), wanted)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
-    for name in names:
-        number = exercise_number(name)
-        is_code = os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith((".", "__", "test_"))
-        if is_code and number in EXERCISES and (wanted is None or number in wanted):
-            claims.setdefault(number, []).append(name)
-        elif (is_code and number is None) or (not is_code and number in EXERCISES):
-            ignored.append(name)
+    elsewhere: list[str] = []
+    if not claims or any(number not in claims for number in wanted or ()):
+        below, elsewhere = _below(path, wanted)
+        claims = {**below, **claims}
     if wanted is None and not claims:
-        raise UsageError(
-            f"{path}: no exercise found in this folder; "
-            f"files are named like {EXERCISES[1].module}.py or {EXERCISES[1].module}.ipynb"
-        )
+        files = f"files are named like {EXERCISES[1].module}.py or {EXERCISES[1].module}.ipynb"
+        if elsewhere:
+            files = f"several below it hold some ({_listed(elsewhere)}), and `autograder batch` grades a class"
+        raise UsageError(f"{path}: no exercise found in this folder; {files}")
     founds, notes = [], []
     for number in sorted(wanted or claims):
         if number not in claims:
-            founds.append(_missing(number, "the folder has no such file"))
+            why = "the folder has no such file"
+            if elsewhere:
+                why += f", and which of the folders below it counts cannot be told ({_listed(elsewhere)})"
+            founds.append(_missing(number, why))
             continue
         module = EXERCISES[number].module
         first, *others = sorted(claims[number], key=lambda name: _preference(path, name, module))
@@ -155,9 +157,51 @@ def _look_in_folder(path: str, wanted: set[int] | None) -> tuple[list[Found], li
     return founds, notes
 
 
+def _claimed(names: Iterable[str], wanted: set[int] | None) -> tuple[dict[int, list[str]], list[str]]:
+    """Which files of a folder belong to which exercise, and which look as if they should."""
+    claims: dict[int, list[str]] = {}
+    ignored = []
+    for name in sorted(names):
+        number = exercise_number(name)
+        is_code = os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith((".", "__", "test_"))
+        if is_code and number in EXERCISES and (wanted is None or number in wanted):
+            claims.setdefault(number, []).append(name)
+        elif (is_code and number is None) or (not is_code and number in EXERCISES):
+            ignored.append(name)
+    return claims, ignored
+
+
+def _below(path: str, wanted: set[int] | None) -> tuple[dict[int, list[str]], list[str]]:
+    """Files of exercises in the folders below: who hands in the folder of the course has them in exercises/.
+
+    They are taken from one folder, or each from one that is named as the exercise is, side by side.  What might be the
+    work of several people is left, and the folders are named instead.
+    """
+    places: dict[int, dict[str, list[str]]] = {}
+    for folder, folders, names in itertools.islice(os.walk(path), FOLDERS):
+        place = os.path.relpath(folder, path)
+        if place.count(os.sep) + 1 >= DEPTH:
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__", "test")))
+        for number, files in _claimed(names, wanted)[0].items() if folder != path else ():
+            places.setdefault(number, {})[place] = [os.path.join(place, name) for name in files]
+    sides = set()
+    for number, found in places.items():
+        courses = [place for place in found if os.path.basename(place) == "exercises"]
+        own = [place for place in found if exercise_number(os.path.basename(place)) == number]
+        best = next((best for best in (courses, own, list(found)) if len(best) == 1), None)
+        if best is None:
+            return {}, sorted(found)
+        places[number] = {best[0]: found[best[0]]}
+        sides.add(os.path.dirname(best[0]) if best == own else best[0])
+    if len(sides) > 1:
+        return {}, sorted(place for found in places.values() for place in found)
+    return {number: files for number, found in places.items() for files in found.values()}, []
+
+
 def _preference(folder: str, name: str, module: str) -> tuple[bool, bool, bool, bool, str]:
     """Sorts the file to take first: one that can be read, the exact name, a module before a notebook, by name."""
-    stem, suffix = os.path.splitext(name)
+    stem, suffix = os.path.splitext(os.path.basename(name))
     readable = os.path.isfile(os.path.join(folder, name))
     return not readable, stem.lower() != module, suffix.lower() != ".py", not stem.lower().startswith("ex"), name
 

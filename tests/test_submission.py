@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -454,3 +455,59 @@ def test_skipped_lines_are_noted_and_not_without_end():
     _, notes = code_cells(notebook("!ls\n" * 50))
     assert len(notes) == 13
     assert notes[-1] == "… and 38 more lines for IPython or the shell were skipped"
+
+
+def _tree(folder: Path, *names: str) -> str:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"x = {name!r}\n" if name.endswith(".py") else notebook(f"x = {name!r}"))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (["course/exercises/ex02_mlm_loss.py", "course/exercises/tests/test_ex02.py"], ["course/exercises"]),
+        (["exercises/ex02_mlm_loss.py", "notebooks/ex02/ex02_mlm_loss.ipynb"], ["exercises"]),
+        (["ex01/ex01.ipynb", "ex02/ex02.ipynb", "ex02/.ipynb_checkpoints/ex02.ipynb"], ["ex01", "ex02"]),
+        (["mine/ex 1/ex1.py", "mine/ex 2/ex2.py", "other/ex2.py"], ["mine/ex 1", "mine/ex 2"]),
+        (["ex01.py", "old/ex01.py", "old/ex02.py"], ["."]),
+    ],
+)
+def test_exercises_below_the_folder_are_found(tmp_path: Path, names: list[str], taken: list[str]) -> None:
+    """A student who handed in the folder of the course got nothing."""
+    found, notes = look(_tree(tmp_path, *names), None)
+    places = [one.code[0].text.split("'")[1].rpartition("/")[0] or "." for one in found]
+    assert places == taken
+    assert all(any(place in note for note in notes) for place in taken if place != ".")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["s01/ex02.py", "s02/ex02.py"],
+        ["s01/ex01.py", "s02/ex02.py"],
+        ["s01/ex01/ex01.py", "s02/ex02/ex02.py"],
+        ["s01/exercises/ex02.py", "s02/exercises/ex02.py"],
+    ],
+)
+def test_the_folder_of_a_class_is_no_submission(tmp_path: Path, names: list[str]) -> None:
+    path = _tree(tmp_path, *names)
+    with pytest.raises(UsageError, match=r"several below it hold some \(s01.*s02.*`autograder batch`"):
+        look(path, None)
+    founds, _ = look(path, {1, 2})
+    assert [(found.code, found.verdict) for found in founds] == [((), "not_implemented")] * 2
+    assert all("which of the folders below it counts cannot be told" in str(found.refused) for found in founds)
+
+
+def test_what_lies_deep_hidden_or_behind_a_link_is_not_searched(tmp_path: Path) -> None:
+    outside = _tree(tmp_path / "outside", "ex02.py")
+    path = _tree(tmp_path / "in", "1/2/3/4/ex02.py", ".git/ex02.py", "__pycache__/ex02.py", "tests/ex02.py")
+    (tmp_path / "in" / "link").symlink_to(outside)
+    with pytest.raises(UsageError, match="files are named like"):
+        look(path, None)
+    for number in range(1100):
+        (tmp_path / "in" / f"a{number:04d}").mkdir()
+    _tree(tmp_path / "in", "z/ex02.py")
+    with pytest.raises(UsageError, match="files are named like"):
+        look(path, None)

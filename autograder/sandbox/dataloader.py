@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader in a worker, which starts no processes: it makes its batches itself, whatever `num_workers` is."""
+"""PyTorch's DataLoader in a worker, which starts no processes: it makes its batches itself, for any `num_workers`."""
 
 from __future__ import annotations
 
