@@ -27,6 +27,7 @@ COMMAND = {
     "autograder/submission.py": "autograder/submission.py",
     "autograder/files.py": "autograder/files.py",
     "autograder/notebook.py": "autograder/notebook.py",
+    "autograder/jupyter.py": "autograder/jupyter.py",
     "autograder/plain.py": "autograder/plain.py",
     "autograder/syllabus.py": "autograder/syllabus.py",
     "autograder/commands/__init__.py": "autograder/commands/__init__.py",

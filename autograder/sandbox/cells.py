@@ -11,6 +11,7 @@ import sys
 import types
 from typing import Any
 
+from autograder import jupyter
 from autograder.sandbox.calling import Output, describe
 
 STREAM_LIMIT = 64 * 1024
@@ -50,6 +51,7 @@ class Notebook:
         self._module = types.ModuleType(module_name)
         self._module.__file__ = f"{module_name}.ipynb"
         self._sources: dict[str, str] = {}
+        self._module.__dict__.update(jupyter.names())
         sys.modules[module_name] = self._module
 
     def run(self, name: str, text: str) -> list[Any]:
@@ -69,6 +71,7 @@ class Notebook:
                 described = describe(raised, self._sources)
                 lines = [[number, _sendable(line)] for number, line in described.lines]
                 error = [_sendable(described.type_name), _sendable(described.message), lines]
+                jupyter.go_on(name, text, self._module.__dict__)
             with contextlib.suppress(BaseException):
                 images = _figures()
         return [out.text(), err.text(), shown, error, images]

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from autograder import jupyter
 from autograder.sandbox.calling import Silence, describe
 from autograder.wire.errors import Raised
 
@@ -18,7 +19,8 @@ from autograder.wire.errors import Raised
 class Part:
     """A file, or one cell of a notebook.
 
-    may_fail: True for a cell: a scratch cell that fails does not hide the definitions after it.
+    may_fail: True for a cell: a scratch cell that fails does not hide the definitions after it, nor those further down
+        in the cell.
     """
 
     name: str
@@ -39,6 +41,7 @@ def load(module_name: str, parts: Sequence[Part]) -> Loaded:
     """Run the parts in order in one module namespace.  `__name__` is the module's, so `__main__` guards do not run."""
     module = types.ModuleType(module_name)
     module.__file__ = parts[0].name if len(parts) == 1 else f"{module_name}.ipynb"
+    module.__dict__.update(jupyter.names())
     sys.modules[module_name] = module
     sources = {part.name: part.text for part in parts}
     for name, text in sources.items():  # for whoever asks for the source of a function, as torch.jit.script does
@@ -48,11 +51,15 @@ def load(module_name: str, parts: Sequence[Part]) -> Loaded:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in parts:
+            code = None
             try:
-                exec(compile(part.text, part.name, "exec", dont_inherit=True), module.__dict__)
+                code = compile(part.text, part.name, "exec", dont_inherit=True)
+                exec(code, module.__dict__)
             except BaseException as error:
                 raised = describe(error, sources)
                 if not part.may_fail:
                     return Loaded(module, raised, failed)
                 failed.append((part.name, raised))
+                if code is not None:
+                    jupyter.go_on(part.name, part.text, module.__dict__, code.co_flags)
     return Loaded(module, None, failed)

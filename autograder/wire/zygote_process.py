@@ -32,6 +32,7 @@ from autograder.wire.scratch import ScratchFolder
 PACKAGE = Path(__file__).parents[1]
 #: What the worker is made of: nothing here knows a test, a solution or a grade.
 RUNTIME = [
+    "jupyter.py",
     "wire/__init__.py",
     "wire/arena.py",
     "wire/codec.py",
