@@ -297,6 +297,6 @@ def _line(data: bytes, position: int) -> int:
 
 
 def _listed(names: Iterable[str], most: int = 6) -> str:
-    names = list(names)
+    names = ["".join(c if c.isprintable() else "\ufffd" for c in name) for name in names]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -511,3 +511,9 @@ def test_what_lies_deep_hidden_or_behind_a_link_is_not_searched(tmp_path: Path) 
     _tree(tmp_path / "in", "z/ex02.py")
     with pytest.raises(UsageError, match="files are named like"):
         look(path, None)
+
+
+def test_names_of_folders_stay_on_their_line(tmp_path: Path) -> None:
+    path = _tree(tmp_path, "a\x1b[31m\nExercise 2: 10 of 10/ex02.py", "b/ex02.py")
+    (found,), _ = look(path, {2})
+    assert "(a\ufffd[31m\ufffdExercise 2: 10 of 10, b)" in str(found.refused)
