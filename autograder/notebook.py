@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-#: Cell magics whose cell is Python that runs here and now; every other cell magic takes its cell elsewhere.
-BODY_RUNS = frozenset({"capture", "time", "timeit", "prun", "memit", "mprun"})
+from autograder.jupyter import BODY_RUNS
+
 NOTES_LIMIT = 12
 
 _CELL_MAGIC = re.compile(r"\s*%%(\w*)")

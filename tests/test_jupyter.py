@@ -98,3 +98,12 @@ def test_a_file_ends_where_it_fails() -> None:
     assert loaded.raised is not None
     assert "a" in vars(loaded.module)
     assert "b" not in vars(loaded.module)
+
+
+def test_a_notebook_that_nbconvert_wrote_as_a_script_is_graded(tmp_path: Path) -> None:
+    path = tmp_path / "ex03_copy_shortcut.py"
+    magic = "get_ipython().run_cell_magic('bash', '', 'ls')\nget_ipython().run_line_magic('matplotlib', 'inline')"
+    path.write_text(f"# In[1]:\n{magic}\n# In[2]:\nget_ipython().run_cell_magic('time', '', {SOLUTION!r})\n")
+    reports: list[Report] = []
+    grade_all([find(str(path), None)], Options(), reports.append)
+    assert reports[0].points == 1000
