@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +22,8 @@ TRAINING_SHARE = 6
 #: Hostile submissions that use up all their time, a minute of computing each: one in so many submissions.
 SLOW = ("loops", "endless_reply", "hostile_str")
 SLOW_EVERY = 250
+#: What draws from the clock or from the system is not the same twice either.
+_BY_CHANCE = re.compile(r"\.seed\(\)|time_ns|urandom")
 #: In `make attacks`, not here: how far these get before time or the host's memory is up is not the same twice.
 LEFT_OUT = (
     "long",
@@ -64,7 +67,10 @@ class _Makers:
         training = [number for number in exercises if EXERCISES[number].family != "torch"]
         self._quick = [number for number in exercises if number not in training] or training
         self._training = training or self._quick
-        self._wrong = {number: banks.impostors({number}) for number in exercises}
+        self._wrong = {
+            number: [one for one in banks.impostors({number}) if not _BY_CHANCE.search(one.path.read_text("utf-8"))]
+            for number in exercises
+        }
         self._honest = {number: banks.honest({number}) for number in exercises}
         self._attacks = [attack for attack in ATTACKS if attack.name not in (*SLOW, *LEFT_OUT)]
         self._slow = [attack for attack in ATTACKS if attack.name in SLOW]

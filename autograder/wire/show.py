@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 SHOWN = 20
+#: Fields of a record that are another number each time: the same submission has the same report.
+_MEASURED = frozenset({"train_seconds", "predict_seconds", "peak_memory_bytes"})
 
 
 def show(value: Any) -> str:
@@ -19,16 +22,27 @@ def show(value: Any) -> str:
     if isinstance(value, np.generic):
         return f"{type(value).__name__}({value!r})" if not isinstance(value, float) else repr(float(value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        fields = ", ".join(f"{name}={show(item)}" for name, item in zip(value._fields, value, strict=False))
-        return f"{type(value).__name__}({fields})"
-    if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor | np.ndarray) for item in value):
+        shown = ", ".join(f"{name}={show(item)}" for name, item in zip(value._fields, value, strict=False))
+        return f"{type(value).__name__}({shown})"
+    if isinstance(value, list | tuple) and any(
+        isinstance(item, torch.Tensor | np.ndarray) or is_dataclass(item) for item in value
+    ):
         shown = ", ".join(show(item) for item in value[:5])
         more = f", … ({len(value)} in all)" if len(value) > 5 else ""
         return f"[{shown}{more}]" if isinstance(value, list) else f"({shown}{more})"
     if isinstance(value, torch.Generator):
         return f"Generator(seed {value.initial_seed()})"
-    text = repr(value)
+    text = _record(value) if is_dataclass(value) and not isinstance(value, type) else repr(value)
     return text if len(text) <= 200 else text[:180] + f"… ({len(text)} characters)"
+
+
+def _record(value: Any) -> str:
+    shown = []
+    for name in (field.name for field in fields(value)):
+        item = getattr(value, name)
+        number = isinstance(item, int | float) and item > 0
+        shown.append(f"{name}={'(measured)' if name in _MEASURED and number else show(item)}")
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
 def _array(dtype: Any, shape: tuple[int, ...], count: int, value: Any) -> str:
