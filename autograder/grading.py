@@ -16,7 +16,7 @@ import pytest
 import torch
 from _pytest.runner import runtestprotocol
 
-from autograder import __version__
+from autograder import __version__, memory
 from autograder.examples import reproducible
 from autograder.hidden.catalogue import catalogue
 from autograder.hidden.expect import Wrong
@@ -231,8 +231,10 @@ class _Checks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         try:
-            for submission in self._submissions:
+            for number, submission in enumerate(self._submissions, start=1):
                 self._on_report(self._grade(submission, session))
+                if number % memory.EVERY == 0:
+                    memory.give_back()
             self.finished = True
         except BaseException as error:  # carried out of pytest unchanged
             self.stopped = error

@@ -141,7 +141,11 @@ class Watched:
             return
         _, delay, kind = self._plan[0]
         time.sleep(delay)
-        victims = [process for process in _family(command, seen) if process.kind == kind]
+        family = _family(command, seen)
+        if self._done() > 0.85 * self._size:  # what is not there now will hardly come any more
+            there = {process.kind for process in family}
+            kind = next((one for one in (kind, "grading", "command") if one in there), kind)
+        victims = [process for process in family if process.kind == kind]
         if not victims:  # it is starting, or will only be started when another is killed: those first
             kinds = [kind for _, _, kind in self._plan]
             kinds = [*kinds[1:], kinds[0]]
