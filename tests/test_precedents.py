@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,13 +63,6 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("number", range(1, 6))
 def test_a_mixed_class_is_graded_as_if_each_were_alone(number: int) -> None:
-    """In a process that does nothing else, as those that grade: here, other tests have changed Hypothesis's ways."""
-    command = [sys.executable, "-c", f"import test_precedents; test_precedents.grade_a_mixed_class({number})"]
-    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def grade_a_mixed_class(number: int) -> None:
     found = [*banks.honest({number})[::8], *banks.impostors({number})[::20]]
     some = [banks.submission(one.exercise, one.path, one.name) for one in found]
     some += 2 * [written(number, "solutions"), written(number, "exercises")]

@@ -18,6 +18,7 @@ from hypothesis import example, settings
 from hypothesis import strategies as st
 
 from autograder.examples import reproducible
+from autograder.grading import HIDDEN
 from autograder.hidden.oracles import remembered
 from autograder.hidden.properties import given
 from autograder.wire.proxy import frozen
@@ -158,3 +159,18 @@ def test_examples_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: p
     holds()
     monkeypatch.delitem(sys.modules, "full_of_constants")
     assert tried == before
+
+
+@pytest.mark.parametrize("file", sorted(HIDDEN.glob("test_ex*.py")), ids=lambda file: file.stem)
+def test_checks_have_the_settings_of_grading_wherever_they_are_imported(file: Path) -> None:
+    """Those of exercise 5 drew other examples each time, and left them as they were, where a test had imported them."""
+    module = importlib.import_module(f"autograder.hidden.{file.stem}")
+    for check in vars(module).values():
+        chosen = getattr(check, "_hypothesis_internal_use_settings", None)
+        if chosen is not None:
+            assert (chosen.derandomize, chosen.database, chosen.deadline, chosen.report_multiple_bugs) == (
+                True,
+                None,
+                None,
+                False,
+            )

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import settings
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import expect
 from autograder.hidden.oracles import ex03 as oracle
 from autograder.hidden.properties import given

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import example, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import expect
 from autograder.hidden import statistics as chance
 from autograder.hidden.cases_ex05 import (

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import cases_ex05 as cases
 from autograder.hidden import expect
 from autograder.hidden import statistics as chance

@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
-from hypothesis import settings
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import expect
 from autograder.hidden.cases_ex09 import Layer, described, make_layer, usual_faults
 from autograder.hidden.oracles import ex09 as oracle

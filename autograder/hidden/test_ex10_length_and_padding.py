@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import expect
 from autograder.hidden.cases_ex10 import STRATEGIES, make_sequences, padded
 from autograder.hidden.oracles import ex10 as oracle

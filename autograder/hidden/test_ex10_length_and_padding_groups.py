@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from numbers import Integral
 
 import pytest
-from hypothesis import example, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import expect
 from autograder.hidden.cases_ex10 import allowed
 from autograder.hidden.oracles import ex10 as oracle

@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import example, settings
+from hypothesis import example
 from hypothesis import strategies as st
 
+from autograder.examples import settings
 from autograder.hidden import expect
 from autograder.hidden.cases_ex10 import STRATEGIES, RightBatches, make_sequences, report, reported
 from autograder.hidden.oracles import ex10 as oracle
