@@ -16,6 +16,8 @@ from typing import Any
 import hypothesis
 from hypothesis.strategies import SearchStrategy
 
+from autograder.examples import settings
+
 Example = dict[str, Any]
 
 #: The examples of every property so far, by its code and its strategies: a property may be defined inside a check.
@@ -26,6 +28,8 @@ def given(**strategies: SearchStrategy[Any]) -> Callable[[Callable[..., None]], 
     """`hypothesis.given` for a check that depends on nothing but its arguments, and draws from no global generator."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        if not hasattr(test, "_hypothesis_internal_use_settings"):  # else those of whoever imports the check first
+            settings()(test)
         search = hypothesis.given(**strategies)(test)
 
         @functools.wraps(search)
