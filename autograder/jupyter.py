@@ -54,21 +54,23 @@ def names() -> dict[str, Any]:
     return {"display": _display, "get_ipython": lambda: shell, "In": [""], "Out": {}}
 
 
-def go_on(name: str, text: str, namespace: dict[str, Any], flags: int = 0) -> None:
+def go_on(name: str, text: str, namespace: dict[str, Any]) -> None:
     """After a cell has failed, inside the `except`: run its statements below the one that failed, each by itself.
 
     On Google's machines `drive.mount` works, on a student's own there is a file to open: what the cell defines after
-    that is graded none the less.  name, text: of the cell.  flags: of its code object, for `from __future__`.
+    that is graded none the less.  name, text: of the cell.
     """
     line = _line_of(name, sys.exc_info()[2])
     if line is None:  # it did not even begin
         return
-    for statement in ast.parse(text, name).body:
+    tree = ast.parse(text, name)
+    futures = compile(tree, name, "exec", dont_inherit=True).co_flags & _FUTURES
+    for statement in tree.body:
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
         if first > line:
             with contextlib.suppress(BaseException):
                 module = ast.Module([statement], [])
-                exec(compile(module, name, "exec", flags & _FUTURES, dont_inherit=True), namespace)
+                exec(compile(module, name, "exec", futures, dont_inherit=True), namespace)
 
 
 def _line_of(name: str, traceback: TracebackType | None) -> int | None:

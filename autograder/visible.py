@@ -112,12 +112,13 @@ def _python_path() -> str:
 
 
 def _as_module(found: Found) -> str:
-    """The file itself, or the cells of a notebook one after the other: one that fails does not hide the next."""
+    """The file itself, or the cells of a notebook one after the other: a line that fails hides nothing below it."""
     if not found.cells:
         return "".join(cell.text for cell in found.code)
     lines = ["from autograder import jupyter as _jupyter", "globals().update(_jupyter.names())"]
     lines += [f"for _name, _text in {[tuple(cell) for cell in found.code]!r}:"]
-    lines += ["    try:", "        exec(compile(_text, _name, 'exec'))", "    except Exception as _error:"]
+    lines += ["    try:", "        exec(compile(_text, _name, 'exec', dont_inherit=True))"]
+    lines += ["    except (Exception, SystemExit) as _error:"]
     lines += ["        print(f'{_name} failed: {type(_error).__name__}: {_error}')"]
     lines += ["        _jupyter.go_on(_name, _text, globals())"]
     return "\n".join(lines) + "\n"

@@ -52,8 +52,9 @@ def test_what_stands_above_definitions_costs_no_points(tmp_path: Path) -> None:
     assert {Path(report.submission).parent.name: report.points for report in reports} == dict.fromkeys(ABOVE, 1000)
 
 
-def test_the_visible_checks_see_the_same(tmp_path: Path) -> None:
-    path = notebook(tmp_path / "a", f"display(1)\n{ABOVE['a file at home']}\n{SOLUTION}")
+@pytest.mark.parametrize("above", ["names of Jupyter", "a file at home", "the end"])
+def test_the_visible_checks_see_the_same(tmp_path: Path, above: str) -> None:
+    path = notebook(tmp_path / "a", f"{ABOVE[above]}\n{SOLUTION}")
     command = [sys.executable, "-m", "autograder", "check", "3", str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -51,15 +51,12 @@ def load(module_name: str, parts: Sequence[Part]) -> Loaded:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in parts:
-            code = None
             try:
-                code = compile(part.text, part.name, "exec", dont_inherit=True)
-                exec(code, module.__dict__)
+                exec(compile(part.text, part.name, "exec", dont_inherit=True), module.__dict__)
             except BaseException as error:
                 raised = describe(error, sources)
                 if not part.may_fail:
                     return Loaded(module, raised, failed)
                 failed.append((part.name, raised))
-                if code is not None:
-                    jupyter.go_on(part.name, part.text, module.__dict__, code.co_flags)
+                jupyter.go_on(part.name, part.text, module.__dict__)
     return Loaded(module, None, failed)
