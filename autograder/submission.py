@@ -141,7 +141,7 @@ def _look_in_folder(path: str, wanted: set[int] | None) -> tuple[list[Found], li
         if number not in claims:
             why = "the folder has no such file"
             if elsewhere:
-                why += f", and which of the folders below it counts cannot be told ({_listed(elsewhere)})"
+                why += f"; several folders below it have one ({_listed(elsewhere)}), and only one may be handed in"
             founds.append(_missing(number, why))
             continue
         module = EXERCISES[number].module

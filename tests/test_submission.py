@@ -497,7 +497,7 @@ def test_the_folder_of_a_class_is_no_submission(tmp_path: Path, names: list[str]
         look(path, None)
     founds, _ = look(path, {1, 2})
     assert [(found.code, found.verdict) for found in founds] == [((), "not_implemented")] * 2
-    assert all("which of the folders below it counts cannot be told" in str(found.refused) for found in founds)
+    assert all("and only one may be handed in" in str(found.refused) for found in founds)
 
 
 def test_what_lies_deep_hidden_or_behind_a_link_is_not_searched(tmp_path: Path) -> None:
