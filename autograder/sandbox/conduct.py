@@ -99,10 +99,11 @@ def _asks_for_a_library(program: object) -> bool:
 def _while_a_library_loads() -> bool:
     """Whether it is a module of a library that does it while it is imported: requests tries whether there is IPv6."""
     frame: FrameType | None = sys._getframe(2)
-    seen = ""  # inmost first; what reads a module's own file is importlib
+    inside = False  # of a library; inmost first: what reads a module's own file is importlib
     while frame is not None and is_library(file := frame.f_code.co_filename):
-        if seen and file.startswith(_IMPORTLIB):
+        importing = file.startswith(_IMPORTLIB)
+        if inside and importing:
             return True
-        seen = seen or ("" if file == __file__ or file.startswith(_IMPORTLIB) else file)
+        inside = inside or not (importing or file == __file__)
         frame = frame.f_back
     return False
