@@ -26,6 +26,8 @@ SIZE_LIMIT = 2 * 1024 * 1024
 #: A notebook carries its pictures; its code is held to SIZE_LIMIT.
 NOTEBOOK_LIMIT = 20 * 1024 * 1024
 SUFFIXES = (".py", ".ipynb")
+#: Where the stubs are that students fill.
+STUBS = Path(__file__).parents[1] / "exercises"
 #: How far below a folder its exercises may lie, and how many folders are looked into.
 DEPTH = 3
 FOLDERS = 1000
@@ -145,7 +147,7 @@ def _look_in_folder(path: str, wanted: set[int] | None) -> tuple[list[Found], li
             founds.append(_missing(number, why))
             continue
         module = EXERCISES[number].module
-        first, *others = sorted(claims[number], key=lambda name: _preference(path, name, module))
+        first, *others = sorted(claims[number], key=lambda name: _preference(path, name, number))
         if others or os.path.splitext(first)[0] != module:
             also = f" (there too, not graded: {_listed(others)})" if others else ""
             notes.append(f"exercise {number} is taken from {first}{also}")
@@ -175,7 +177,8 @@ def _below(path: str, wanted: set[int] | None) -> tuple[dict[int, list[str]], li
     """Files of exercises in the folders below: who hands in the folder of the course has them in exercises/.
 
     They are taken from one folder, or each from one that is named as the exercise is, side by side.  What might be the
-    work of several people is left, and the folders are named instead.
+    work of several people is left, and the folders are named instead.  Where only one of the folders has an exercise
+    that is not as it was handed out, the work is there.
     """
     places: dict[int, dict[str, list[str]]] = {}
     for folder, folders, names in itertools.islice(os.walk(path), FOLDERS):
@@ -192,18 +195,37 @@ def _below(path: str, wanted: set[int] | None) -> tuple[dict[int, list[str]], li
         best = next((best for best in (courses, own, list(found)) if len(best) == 1), None)
         if best is None:
             return {}, sorted(found)
-        places[number] = {best[0]: found[best[0]]}
+        worked = [place for place in found if not all(_untouched(path, name, number) for name in found[place])]
+        taken = worked[0] if len(worked) == 1 else best[0]
+        places[number] = {taken: found[taken]}
         sides.add(os.path.dirname(best[0]) if best == own else best[0])
     if len(sides) > 1:
         return {}, sorted(place for found in places.values() for place in found)
     return {number: files for number, found in places.items() for files in found.values()}, []
 
 
-def _preference(folder: str, name: str, module: str) -> tuple[bool, bool, bool, bool, str]:
-    """Sorts the file to take first: one that can be read, the exact name, a module before a notebook, by name."""
+def _preference(folder: str, name: str, number: int) -> tuple[bool, ...]:
+    """Sorts the file to take first: one that can be read, was worked on, the exact name, a module before a notebook."""
     stem, suffix = os.path.splitext(os.path.basename(name))
     readable = os.path.isfile(os.path.join(folder, name))
-    return not readable, stem.lower() != module, suffix.lower() != ".py", not stem.lower().startswith("ex"), name
+    exact = stem.lower() == EXERCISES[number].module
+    is_module = suffix.lower() == ".py"
+    return not readable, _untouched(folder, name, number), not exact, not is_module, not stem.lower().startswith("ex")
+
+
+def _untouched(folder: str, name: str, number: int) -> bool:
+    """Whether a file below a folder is as it was handed out: the stub, or a notebook without a function written."""
+    exercise = EXERCISES[number]
+    path, stub = os.path.join(folder, name), STUBS / f"{exercise.module}.py"
+    try:
+        if not name.lower().endswith(".py"):
+            cells, _ = code_cells(decode(_bytes(path, folder, NOTEBOOK_LIMIT), cookies=False))
+            return sum(cell.text.count("raise NotImplementedError(") for cell in cells) >= len(exercise.functions)
+        if os.path.samefile(path, stub):  # a student fills it there
+            return False
+        return _bytes(path, folder, SIZE_LIMIT).split() == stub.read_bytes().split()
+    except (OSError, Unreadable):
+        return False
 
 
 def _missing(number: int, why: str) -> Found:

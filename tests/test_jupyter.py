@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import torch
 
 from autograder.grading import Options, grade_all
 from autograder.limits import Limits
-from autograder.nbgrader.outputs import run_cells
+from autograder.nbgrader.outputs import ShownStudent
+from autograder.nbgrader.process import Output
 from autograder.report import Report
 from autograder.sandbox.loading import Part, load
 from autograder.submission import find
@@ -64,8 +66,10 @@ def test_the_visible_checks_see_the_same(tmp_path: Path, above: str) -> None:
 
 def test_the_outputs_in_feedback_show_the_error_and_go_on(tmp_path: Path) -> None:
     work = find(str(notebook(tmp_path / "a", "display([1])\n1 / 0\nx = 2\nprint('below')", "x + 1")), None).works[0]
-    with RemoteClassroom("auto", torch.device("cpu"), limits=Limits()) as room:
-        first, second = run_cells(room, work)
+    shown: list[Output] = []
+    student = partial(ShownStudent, shown=shown)
+    with RemoteClassroom("auto", torch.device("cpu"), limits=Limits(), student=student) as room, room.open(work):
+        first, second = shown
     assert first.stdout == "[1]\nbelow\n"
     assert first.error is not None
     assert first.error[0] == "ZeroDivisionError"

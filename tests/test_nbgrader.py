@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,12 @@ from traitlets.config import Application, Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder.build.notebook import COURSES, path_of
-from autograder.grading import Options, Work, grade_all
+from autograder.grading import Options, Submission, Work, grade_all, grade_in
 from autograder.limits import Limits
 from autograder.nbgrader import preprocessors
 from autograder.nbgrader.from_module import fill
-from autograder.nbgrader.outputs import run_cells
-from autograder.nbgrader.process import Graded, GradingFailed
+from autograder.nbgrader.outputs import ShownStudent
+from autograder.nbgrader.process import Graded, GradingFailed, Output
 from autograder.nbgrader.repair import grade_id
 from autograder.nbgrader.scheme import marking_scheme
 from autograder.nbgrader_plugin import configure
@@ -43,7 +44,8 @@ from autograder.report import Check, ExerciseReport, FunctionReport, Report
 from autograder.sandbox.loading import Part
 from autograder.submission import exercise_number, find
 from autograder.syllabus import EXERCISES, SYLLABUS
-from autograder.wire.classroom import RemoteClassroom
+from autograder.wire.classroom import Classrooms, RemoteClassroom
+from autograder.wire.errors import Interrupted
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "submissions"
@@ -285,14 +287,50 @@ def test_outputs_are_kept_and_capped(classroom):
 
 
 def test_a_cell_that_hangs_or_ends_its_process_costs_the_outputs_from_there_on():
-    room = RemoteClassroom("auto", torch.device("cpu"), limits=Limits(load_cpu=1.0))
+    shown: list[Output] = []
+    student = partial(ShownStudent, shown=shown)
+    room = RemoteClassroom("auto", torch.device("cpu"), limits=Limits(load_cpu=1.0), student=student)
     endings = {"while True: pass": "timeout", "import os; os._exit(0)": "crashed"}
     with room:
         for text, ending in endings.items():
+            shown.clear()
             parts = tuple(Part(f"cell {i}", code, True) for i, code in enumerate(["print('before')", text, "print(1)"]))
-            first, last = run_cells(room, Work(EXERCISES[3], parts))
+            with pytest.raises(Interrupted) as interrupted, room.open(Work(EXERCISES[3], parts)):
+                pass
+            assert interrupted.value.verdict == ending
+            first, last = shown
             assert (first.stdout, first.ended) == ("before\n", "")
             assert (last.stdout, last.ended) == ("", ending)
+
+
+_SHOWN = """
+import os, warnings
+warnings.simplefilter("error")  # is over when the notebook is loaded
+def copy_loss(*given, quiet=copy_loss):
+    warnings.warn("slow")
+    return quiet(*given)
+class Shown:
+    def __repr__(self):
+        {}
+Shown()
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "ends"), [("return 'x'", False), ("1 / 0", False), ("os._exit(0)", True), ("while True: pass", True)]
+)
+def test_showing_what_cells_put_out_costs_no_points(way: str, ends: bool) -> None:
+    solution = (ROOT / "solutions" / "ex03_copy_shortcut.py").read_text(encoding="utf-8")
+    texts = [solution, _SHOWN.format(way)]
+    parts = tuple(Part(f"cell {i}", text, True) for i, text in enumerate(texts))
+    shown: list[Output] = []
+    reports: list[Report] = []
+    student = partial(ShownStudent, shown=shown)
+    options = Options()
+    with Classrooms("auto", torch.device("cpu"), 0, Limits(load_cpu=3.0), student=student) as rooms:
+        grade_in(rooms, [Submission("one", (Work(EXERCISES[3], parts),))], options, reports.append)
+    assert reports[0].points == reports[0].max_points
+    assert [bool(output.ended) for output in shown] == [False, ends]
 
 
 def test_an_untouched_written_answer_is_nbgraders_zero_and_another_waits_for_a_person(classroom):

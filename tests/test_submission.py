@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.notebook import code_cells, plain_python
-from autograder.submission import NOTEBOOK_LIMIT, SIZE_LIMIT, UsageError, exercise_number, find, look
+from autograder.submission import (
+    NOTEBOOK_LIMIT,
+    SIZE_LIMIT,
+    STUBS,
+    UsageError,
+    _untouched,
+    exercise_number,
+    find,
+    look,
+)
 from autograder.syllabus import EXERCISES
 
 
@@ -460,7 +469,8 @@ def test_skipped_lines_are_noted_and_not_without_end():
 def _tree(folder: Path, *names: str) -> str:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"x = {name!r}\n" if name.endswith(".py") else notebook(f"x = {name!r}"))
+        unwritten = ["raise NotImplementedError()"] * 3 if "unwritten" in name else []
+        (folder / name).write_text(f"x = {name!r}\n" if name.endswith(".py") else notebook(f"x = {name!r}", *unwritten))
     return str(folder)
 
 
@@ -480,6 +490,35 @@ def test_exercises_below_the_folder_are_found(tmp_path: Path, names: list[str], 
     places = [one.code[0].text.split("'")[1].rpartition("/")[0] or "." for one in found]
     assert places == taken
     assert all(any(place in note for note in notes) for place in taken if place != ".")
+
+
+@pytest.mark.parametrize(
+    ("stub", "worked", "taken"),
+    [
+        ("exercises/ex02_mlm_loss.py", ["notebooks/ex02_mlm_loss.ipynb"], "notebooks"),
+        ("exercises/ex02_mlm_loss.py", ["mine/ex02.py"], "mine"),
+        ("exercises/ex02_mlm_loss.py", [], "exercises"),
+        ("exercises/ex02_mlm_loss.py", ["notebooks/ex02.ipynb", "old/ex02.ipynb"], "exercises"),
+        ("exercises/ex02_mlm_loss.py", ["notebooks/ex02.ipynb", "notebooks/zh/ex02 unwritten.ipynb"], "notebooks"),
+        ("ex02_mlm_loss.py", ["ex02_mlm_loss.ipynb"], "."),
+        ("ex02_mlm_loss.py", ["ex02 final.py"], "."),
+    ],
+)
+def test_an_untouched_stub_gives_way_to_work(tmp_path: Path, stub: str, worked: list[str], taken: str) -> None:
+    """Whoever worked in the notebooks of the course, and handed in all of it, got nothing."""
+    path = _tree(tmp_path, "exercises/ex01_input_embeddings.py", *worked)
+    released = STUBS / "ex02_mlm_loss.py"
+    (tmp_path / stub).write_bytes(released.read_bytes().replace(b"\n", b"\r\n"))
+    _, found = look(path, {1, 2})[0]
+    text = found.code[0].text
+    others = [name for name in worked if os.path.dirname(name) == taken or "/" not in name]
+    assert text == (f"x = {others[0]!r}" + "\n" * others[0].endswith(".py") if others else released.read_text())
+
+
+def test_the_stub_in_its_place_is_no_copy_of_itself() -> None:
+    """Where students fill it, in the course that was handed out, it is whatever they have made of it."""
+    assert [found.cells for found in look(str(STUBS), {2})[0]] == [False]
+    assert not _untouched(str(STUBS), "ex02_mlm_loss.py", 2)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the cells of a notebook put out, run in a confined worker: for feedback, never for the grade."""
+"""What the cells of a notebook put out while it is loaded: for feedback, never for the grade."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograder.grading import Work
+from autograder.limits import Limits
 from autograder.nbgrader.process import Output
 from autograder.report import plain_text
+from autograder.sandbox.loading import Part
+from autograder.syllabus import Exercise
 from autograder.wire import frames, replies
 from autograder.wire.codec import Decoder, Encoder, WireError
-from autograder.wire.errors import GraderFault
+from autograder.wire.remote import RemoteStudent
 from autograder.wire.zygote_process import Worker, Zygote
 
 IMAGES_LIMIT = 12
@@ -20,13 +22,32 @@ _TEXT_LIMIT = 70_000
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def run_cells(zygote: Zygote, work: Work) -> list[Output]:
-    """The output of each part of the work, in order; the list ends with the cell that ends the worker."""
-    limits = zygote.limits.times(work.exercise.time_factor)
-    try:
-        worker = zygote.spawn()
-    except GraderFault:  # the grade itself does not need it
-        return []
+class ShownStudent(RemoteStudent):
+    """A notebook whose cells are run one by one when it is loaded first.  shown: takes what they put out.
+
+    What is graded is the namespace that they leave, unless the worker has not survived that: then the notebook is
+    loaded without being shown, by a worker that does nothing else.
+    """
+
+    def __init__(
+        self, zygote: Zygote, exercise: Exercise, parts: Sequence[Part], *more: Any, shown: list[Output]
+    ) -> None:
+        super().__init__(zygote, exercise, parts, *more)
+        self._limits = zygote.limits.times(exercise.time_factor)
+        self._cells = parts
+        self._shown = shown
+
+    def load(self) -> None:
+        if not self._shown:
+            self._worker = self._spawned()
+            self._shown += run_cells(self._worker, self.exercise, self._cells, self._limits)
+            if self._shown and self._shown[-1].ended:
+                self._drop()
+        super().load()
+
+
+def run_cells(worker: Worker, exercise: Exercise, parts: Sequence[Part], limits: Limits) -> list[Output]:
+    """The output of each part, in order; the list ends with the cell that ends the worker, or is to end it."""
     deadline = time.monotonic() + limits.check_wall
 
     def pause() -> None:
@@ -39,16 +60,14 @@ def run_cells(zygote: Zygote, work: Work) -> list[Output]:
     outputs: list[Output] = []
     images = IMAGES_LIMIT
     try:
-        for part in work.parts:
-            reply = _ask(worker, pause, "cell", work.exercise.module, part.name, part.text, work.exercise.off_limits)
+        for part in parts:
+            reply = _ask(worker, pause, "cell", exercise.module, part.name, part.text, exercise.off_limits)
             outputs.append(_read(reply, images))
             images -= len(outputs[-1].images)
     except TimeoutError:
         outputs.append(Output(ended="timeout"))
     except (frames.Closed, WireError):
         outputs.append(Output(ended="crashed"))
-    finally:
-        worker.close()
     return outputs
 
 

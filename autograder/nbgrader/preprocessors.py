@@ -140,16 +140,18 @@ class SaveScores(CoursePreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         names = resources["nbgrader"]
-        place = names["notebook"], names["assignment"], names["student"]
         with Gradebook(names["db_url"]) as gradebook:
+            notebook = gradebook.find_submission_notebook(names["notebook"], names["assignment"], names["student"])
+            grades = {grade.name: grade for grade in notebook.grades}
+            comments = {comment.name: comment for comment in notebook.comments}
             for cell in nb.cells:
                 if utils.is_grade(cell):
-                    grade = gradebook.find_grade(cell.metadata.nbgrader.grade_id, *place)
+                    grade = grades[cell.metadata.nbgrader.grade_id]
                     grade.auto_score, _ = utils.determine_grade(cell, self.log)
                     # a score that a person gave stays, and is to be looked at again
                     grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
                 if utils.is_solution(cell):
-                    comment = gradebook.find_comment(cell.metadata.nbgrader.grade_id, *place)
+                    comment = comments[cell.metadata.nbgrader.grade_id]
                     unchanged = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                     comment.auto_comment = say("no response", self.lang) if unchanged else None
             gradebook.db.commit()

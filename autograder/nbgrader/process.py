@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,7 +102,13 @@ class GradingProcess:
         root = str(Path(__file__).parents[2])
         path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import main; main()", str(theirs.fileno())],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                f"import gc; gc.disable(); from {__name__} import main; main()",
+                str(theirs.fileno()),
+            ],
             env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
             cwd=root,  # the course's folder may go before the process does
             stdin=subprocess.DEVNULL,
@@ -147,27 +155,27 @@ def grading_process(sandbox: str) -> GradingProcess:
 def serve(connection: Connection) -> None:
     """In the process: grade what comes until nothing more does."""
     from autograder.grading import Options, chosen_device, grade_in
-    from autograder.nbgrader.outputs import run_cells
+    from autograder.nbgrader.outputs import ShownStudent
     from autograder.wire.classroom import Classrooms
 
+    gc.enable()  # it was of no use while libraries were loaded
     options = Options(sandbox=connection.recv())
-    current: list[Submission] = []
+    shown: list[Output] = []
 
     def incoming() -> Iterator[Submission]:
         while connection.poll(IDLE_SECONDS):
+            shown.clear()
             try:
-                current[:] = [_submission(connection.recv())]
+                task = connection.recv()
             except EOFError:
                 return
-            yield current[0]
+            yield _submission(task)
 
-    with Classrooms(options.sandbox, chosen_device(options.device), options.seed, options.limits) as classrooms:
+    def answer(report: Report) -> None:
+        connection.send(Graded(report, shown))
 
-        def answer(report: Report) -> None:
-            (work,) = current[0].works
-            outputs = [] if work.refused is not None else run_cells(classrooms.room(work.exercise.family), work)
-            connection.send(Graded(report, outputs))
-
+    settings = options.sandbox, chosen_device(options.device), options.seed, options.limits
+    with Classrooms(*settings, student=partial(ShownStudent, shown=shown)) as classrooms:
         try:
             grade_in(classrooms, incoming(), options, answer)
         except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""Running a notebook cell by cell and keeping what each puts out, for feedback.  Runs where the student's code runs."""
+"""Loading a notebook cell by cell and keeping what each puts out, for feedback.  Runs where the student's code runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import linecache
 import os
 import sys
 import types
+import warnings
 from typing import Any
 
 from autograder import jupyter
 from autograder.sandbox.calling import Output, describe
+from autograder.sandbox.loading import Loaded
+from autograder.wire.errors import Raised
 
 STREAM_LIMIT = 64 * 1024
 IMAGES_LIMIT = 4
@@ -50,7 +53,10 @@ class Notebook:
         os.environ["MPLBACKEND"] = "Agg"  # there is no screen, and looking for one takes time
         self._module = types.ModuleType(module_name)
         self._module.__file__ = f"{module_name}.ipynb"
-        self._sources: dict[str, str] = {}
+        self.sources: dict[str, str] = {}
+        self._failed: list[tuple[str, Raised]] = []
+        self._warnings = warnings.catch_warnings(action="ignore")
+        self._warnings.__enter__()
         self._module.__dict__.update(jupyter.names())
         sys.modules[module_name] = self._module
 
@@ -59,7 +65,7 @@ class Notebook:
 
         error: [type, message, [[line number, line], …]] or None.  images: PNG bytes.
         """
-        self._sources[name] = text
+        self.sources[name] = text
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         out, err = Capped(), Capped()
         shown, error = "", None
@@ -68,13 +74,19 @@ class Notebook:
             try:
                 shown = self._run(name, text)
             except BaseException as raised:
-                described = describe(raised, self._sources)
+                described = describe(raised, self.sources)
+                self._failed.append((name, described))
                 lines = [[number, _sendable(line)] for number, line in described.lines]
                 error = [_sendable(described.type_name), _sendable(described.message), lines]
                 jupyter.go_on(name, text, self._module.__dict__)
             with contextlib.suppress(BaseException):
                 images = _figures()
         return [out.text(), err.text(), shown, error, images]
+
+    def loaded(self) -> Loaded:
+        """The namespace, to be graded: as `loading.load` has it once the same cells have run."""
+        self._warnings.__exit__(None, None, None)
+        return Loaded(self._module, None, self._failed)
 
     def _run(self, name: str, text: str) -> str:
         """Run the statements; the representation of the last one's value, if it is an expression that has one."""

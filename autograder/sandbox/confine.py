@@ -242,3 +242,4 @@ def forget_everything() -> None:
     """Keep the collector from touching, and so copying, the pages that workers share with the zygote."""
     gc.collect()
     gc.freeze()
+    gc.enable()  # it was of no use while libraries were loaded

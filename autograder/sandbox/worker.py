@@ -205,14 +205,15 @@ class _Worker:
 
     # -- requests ---------------------------------------------------------------------------------------------------
     def _load(self, module: str, parts: list[list[Any]], off_limits: bool) -> list[Any]:
-        if off_limits:
-            offlimits.forbid()
-        sys.argv = [module]
-        self._conduct.active = True
-        loaded = loading.load(module, [loading.Part(*part) for part in parts])
-        self._conduct.active = False
+        if self._notebook is not None:  # its cells have run one by one
+            loaded, self._sources = self._notebook.loaded(), self._notebook.sources
+        else:
+            self._prepare(module, off_limits)
+            self._conduct.active = True
+            loaded = loading.load(module, [loading.Part(*part) for part in parts])
+            self._conduct.active = False
+            self._sources = {name: text for name, text, _ in parts}
         self._module = loaded.module
-        self._sources = {name: text for name, text, _ in parts}
         failed = [[name, raised.text] for name, raised in loaded.failed_cells]
         problem = None if loaded.raised is None else loaded.raised.text
         return ["loaded", problem, failed, self._conduct.take()]
@@ -220,11 +221,17 @@ class _Worker:
     def _cell(self, module: str, name: str, text: str, off_limits: bool) -> list[Any]:
         """Run one cell of a notebook, in the namespace of those before it, and say what it put out."""
         if self._notebook is None:
-            if off_limits:
-                offlimits.forbid()
-            sys.argv = [module]
+            self._prepare(module, off_limits)
             self._notebook = cells.Notebook(module)
-        return ["ran", *self._notebook.run(name, text)]
+        self._conduct.active = True
+        ran = self._notebook.run(name, text)
+        self._conduct.active = False
+        return ["ran", *ran]
+
+    def _prepare(self, module: str, off_limits: bool) -> None:
+        if off_limits:
+            offlimits.forbid()
+        sys.argv = [module]
 
     def _fixture(self, name: str, args: list[Any], kwargs: dict[str, Any], trap: bool, keep: bool) -> list[Any]:
         """Run a function of ours: what it returns stays here, unless it is plain data."""

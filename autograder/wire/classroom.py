@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -16,13 +16,16 @@ from autograder.wire.precedents import Precedents
 from autograder.wire.remote import RemoteStudent
 from autograder.wire.zygote_process import Lease, Zygote
 
+StudentMaker = Callable[..., RemoteStudent]
+
 
 class RemoteClassroom(Zygote):
-    """A zygote in which submissions are opened.  precedents: how their checks ended."""
+    """A zygote in which submissions are opened.  precedents: how their checks ended.  student: makes their sides."""
 
-    def __init__(self, *settings: Any, **more: Any) -> None:
+    def __init__(self, *settings: Any, student: StudentMaker = RemoteStudent, **more: Any) -> None:
         super().__init__(*settings, **more)
         self.precedents: Precedents[Any] = Precedents()
+        self._student = student
 
     @contextlib.contextmanager
     def open(self, work: Any) -> Iterator[RemoteStudent]:
@@ -30,7 +33,7 @@ class RemoteClassroom(Zygote):
 
         Raises Interrupted if the submission cannot be loaded.
         """
-        student = RemoteStudent(self, work.exercise, work.parts, self.precedents)
+        student = self._student(self, work.exercise, work.parts, self.precedents)
         try:
             try:
                 student.load()
@@ -67,13 +70,20 @@ Leases = dict[Family, Lease]
 class Classrooms:
     """A classroom for each family of exercises, made when the first submission needs it.  A context manager.
 
-    leases: zygotes of another process's to use.
+    leases: zygotes of another process's to use.  student: makes the students' sides.
     """
 
     def __init__(
-        self, sandbox: str, device: torch.device, seed: int, limits: Limits, leases: Leases | None = None
+        self,
+        sandbox: str,
+        device: torch.device,
+        seed: int,
+        limits: Limits,
+        leases: Leases | None = None,
+        student: StudentMaker = RemoteStudent,
     ) -> None:
         self._leases = leases or {}
+        self._student = student
         self._sandbox = sandbox
         self._device = device
         self._seed = seed
@@ -98,7 +108,8 @@ class Classrooms:
     def room(self, family: Family) -> RemoteClassroom:
         if family not in self._rooms:
             settings = self._sandbox, self._device, self._seed, self._limits
-            room = RemoteClassroom(*settings, preload=PRELOAD[family], lease=self._leases.pop(family, None))
+            lease = self._leases.pop(family, None)
+            room = RemoteClassroom(*settings, student=self._student, preload=PRELOAD[family], lease=lease)
             room.__enter__()
             self._rooms[family] = room
         return self._rooms[family]

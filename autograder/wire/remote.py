@@ -213,12 +213,9 @@ class RemoteStudent(Student):
 
     # -- the worker -------------------------------------------------------------------------------------------------
     def load(self) -> None:
-        """Start a worker and load the submission in it.  Raises Interrupted if it cannot be loaded."""
+        """Load the submission in a worker, a new one if there is none.  Raises Interrupted if it cannot be loaded."""
         self.no_precedent()
-        try:
-            self._worker = self._zygote.spawn()
-        except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
-            raise Interrupted("grader_error", f"The grader failed, not the submission: {fault}.") from fault
+        self._worker = self._worker or self._spawned()
         with self._budget.loading(self._worker):
             kind, *rest = self._exchange("load", self.exercise.module, self._parts, self.exercise.off_limits)
             try:
@@ -235,6 +232,12 @@ class RemoteStudent(Student):
                 raise Interrupted("crashed", f"The file could not be loaded: {problem}")
             if self._replaced:
                 self._swap(self._replaced)
+
+    def _spawned(self) -> Worker:
+        try:
+            return self._zygote.spawn()
+        except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
+            raise Interrupted("grader_error", f"The grader failed, not the submission: {fault}.") from fault
 
     def close(self) -> None:
         self._drop()

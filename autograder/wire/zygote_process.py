@@ -197,7 +197,8 @@ class Zygote:
         }
         paths = [str(self._folder / "runtime"), *_package_folders()]
         code = (
-            f"import sys; sys.path[:0] = {paths[:1]!r}; sys.path += {paths[1:]!r}; sys.dont_write_bytecode = True; "
+            f"import gc, sys; gc.disable(); "
+            f"sys.path[:0] = {paths[:1]!r}; sys.path += {paths[1:]!r}; sys.dont_write_bytecode = True; "
             f"from autograder.sandbox.zygote import main; main(sys.argv[1])"
         )
         environment = {
