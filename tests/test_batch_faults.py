@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -364,6 +365,39 @@ def test_what_a_killed_process_left_in_the_temporary_folder_is_removed_by_the_ne
     one.remove()
     two.remove()
     assert list(tmp_path.iterdir()) == [stranger]
+
+
+def test_what_cannot_be_removed_yet_is_removed_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its lock was removed with the first that could be, and without it nobody removed the rest."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = scratch.ScratchFolder()
+    (folder.path / "a file").touch()
+    (folder.path / "a link").symlink_to(tmp_path)
+    (folder.path / "scratch" / "1-1").mkdir(parents=True)
+    rmdir = os.rmdir
+
+    def busy(path: str, **more: Any) -> None:  # as while somebody makes files in it
+        if path in ("scratch", "1-1"):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        rmdir(path, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", busy)
+        folder.remove()
+    assert [path.name for path in folder.path.iterdir() if path.is_dir()] == ["scratch"]
+    scratch.ScratchFolder().remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_abandoned_meanwhile_is_removed_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a grading process that is killed when all is nearly graded: nobody came after it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    first, killed = scratch.ScratchFolder(), scratch.ScratchFolder()
+    os.close(killed._descriptor)
+    first.remove()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_not_to_be_had_before_it_is_locked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

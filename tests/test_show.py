@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import namedtuple
+from dataclasses import asdict, replace
 
 import torch
 
@@ -43,3 +44,15 @@ def test_a_number_that_is_no_measurement_is_shown() -> None:
     assert "train_seconds=-1.0," in show(replace(RECORD, train_seconds=-1.0))
     assert "predict_seconds=0.0," in show(replace(RECORD, train_seconds=1e-3, predict_seconds=0.0))
     assert "train_seconds=float64 () 2.5" in show(replace(RECORD, train_seconds=torch.tensor(2.5).double()))
+
+
+def test_records_of_another_form_show_no_measured_numbers_either() -> None:
+    form = namedtuple("form", ["seed", "train_seconds"])
+    for one, other in (
+        (asdict(RECORD), asdict(RECORD) | {"train_seconds": 2.51, "peak_memory_bytes": 5}),
+        (form(1, 0.5), form(1, 0.25)),
+    ):
+        assert show(one) == show(other)
+        assert show([one, one]) == show([one, other])
+        assert "seconds" in show(one)
+    assert show({"seed": 0.5}) == "{'seed': 0.5}"

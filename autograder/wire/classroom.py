@@ -20,11 +20,20 @@ StudentMaker = Callable[..., RemoteStudent]
 
 
 class RemoteClassroom(Zygote):
-    """A zygote in which submissions are opened.  precedents: how their checks ended.  student: makes their sides."""
+    """A zygote in which submissions are opened.
 
-    def __init__(self, *settings: Any, student: StudentMaker = RemoteStudent, **more: Any) -> None:
+    precedents: how their checks ended, also those of other classrooms.  student: makes their sides.
+    """
+
+    def __init__(
+        self,
+        *settings: Any,
+        student: StudentMaker = RemoteStudent,
+        precedents: Precedents[Any] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(*settings, **more)
-        self.precedents: Precedents[Any] = Precedents()
+        self._precedents = Precedents() if precedents is None else precedents
         self._student = student
 
     @contextlib.contextmanager
@@ -33,7 +42,7 @@ class RemoteClassroom(Zygote):
 
         Raises Interrupted if the submission cannot be loaded.
         """
-        student = self._student(self, work.exercise, work.parts, self.precedents)
+        student = self._student(self, work.exercise, work.parts, self._precedents)
         try:
             try:
                 student.load()
@@ -84,6 +93,7 @@ class Classrooms:
     ) -> None:
         self._leases = leases or {}
         self._student = student
+        self._precedents: Precedents[Any] = Precedents()
         self._sandbox = sandbox
         self._device = device
         self._seed = seed
@@ -108,8 +118,13 @@ class Classrooms:
     def room(self, family: Family) -> RemoteClassroom:
         if family not in self._rooms:
             settings = self._sandbox, self._device, self._seed, self._limits
-            lease = self._leases.pop(family, None)
-            room = RemoteClassroom(*settings, student=self._student, preload=PRELOAD[family], lease=lease)
+            room = RemoteClassroom(
+                *settings,
+                student=self._student,
+                precedents=self._precedents,
+                preload=PRELOAD[family],
+                lease=self._leases.pop(family, None),
+            )
             room.__enter__()
             self._rooms[family] = room
         return self._rooms[family]

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-#: What all precedents of a zygote may take, and one check of one submission: bytes.
+#: What all precedents of a grading process may take, and one check of one submission: bytes.
 ALL_BYTES = 32 * 1024 * 1024
 CHECK_BYTES = 8 * 1024 * 1024
 #: A request, an answer and what ties them together take so many bytes beside their own; what a part comes to, so many.

@@ -32,8 +32,10 @@ class ScratchFolder:
         self.path.chmod(0o755)
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove it, and what was abandoned meanwhile: a process that this one started may have been killed."""
+        _remove(self.path)
         os.close(self._descriptor)
+        remove_abandoned()
 
 
 def remove_abandoned() -> None:
@@ -58,6 +60,18 @@ def _remove_if_abandoned(path: str) -> None:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(Path(path))
     finally:
         os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, its lock last: what cannot be removed, as a worker still writes there, is by the next."""
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != _LOCK:
+                entry.unlink()
+        if [entry.name for entry in folder.iterdir()] == [_LOCK]:
+            shutil.rmtree(folder)

@@ -22,27 +22,38 @@ def show(value: Any) -> str:
     if isinstance(value, np.generic):
         return f"{type(value).__name__}({value!r})" if not isinstance(value, float) else repr(float(value))
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        shown = ", ".join(f"{name}={show(item)}" for name, item in zip(value._fields, value, strict=False))
+        shown = ", ".join(f"{name}={_named(name, item)}" for name, item in zip(value._fields, value, strict=False))
         return f"{type(value).__name__}({shown})"
     if isinstance(value, list | tuple) and any(
-        isinstance(item, torch.Tensor | np.ndarray) or is_dataclass(item) for item in value
+        isinstance(item, torch.Tensor | np.ndarray) or _is_record(item) for item in value
     ):
         shown = ", ".join(show(item) for item in value[:5])
         more = f", … ({len(value)} in all)" if len(value) > 5 else ""
         return f"[{shown}{more}]" if isinstance(value, list) else f"({shown}{more})"
     if isinstance(value, torch.Generator):
         return f"Generator(seed {value.initial_seed()})"
-    text = _record(value) if is_dataclass(value) and not isinstance(value, type) else repr(value)
+    text = _record(value) if _is_record(value) else repr(value)
     return text if len(text) <= 200 else text[:180] + f"… ({len(text)} characters)"
 
 
+def _is_record(value: Any) -> bool:
+    """Whether it is a dataclass, or a dict or named tuple with fields that are measured."""
+    names = value if isinstance(value, dict) else getattr(value, "_fields", ()) if isinstance(value, tuple) else ()
+    if not _MEASURED.isdisjoint(names):
+        return True
+    return is_dataclass(value) and not isinstance(value, type)
+
+
 def _record(value: Any) -> str:
-    shown = []
-    for name in (field.name for field in fields(value)):
-        item = getattr(value, name)
-        number = isinstance(item, int | float) and item > 0
-        shown.append(f"{name}={'(measured)' if name in _MEASURED and number else show(item)}")
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {_named(name, item)}" for name, item in value.items()) + "}"
+    shown = (f"{field.name}={_named(field.name, getattr(value, field.name))}" for field in fields(value))
     return f"{type(value).__name__}({', '.join(shown)})"
+
+
+def _named(name: Any, item: Any) -> str:
+    measured = name in _MEASURED and isinstance(item, int | float) and item > 0
+    return "(measured)" if measured else show(item)
 
 
 def _array(dtype: Any, shape: tuple[int, ...], count: int, value: Any) -> str:

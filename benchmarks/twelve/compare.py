@@ -18,6 +18,8 @@ from benchmarks.twelve.notebooks import hand_in, works
 from benchmarks.twelve.peers import Class
 
 KINDS = 3  # right, wrong and unwritten, in turn
+#: With the 60th worker what workers are forked from takes large pages, once; what one more costs is known after that.
+SETTLED = 66
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Plan:
 
     rounds: int = 3
     students: int = 6
-    ours: int = 60
+    ours: int = 210
     peers: bool = True
 
 
@@ -38,7 +40,8 @@ def measure(plan: Plan) -> Measured:
     notes = [
         "The notebook has one solution cell and twelve grade cells of one point; the class hands in right, wrong and "
         "unwritten work in turn. Every grader runs the same text of the checks; only ours confines the submissions. "
-        "CPU time of all processes; “one more” leaves out what a command spends once, which “the first” has in it."
+        "CPU time of all processes; “one more” leaves out what a command spends once, which “the first” has in it. Of "
+        f"ours it is taken after the first {SETTLED}, among which large pages are made, for as much as they had saved."
     ]
     graders: dict[str, Callable[[Sequence[str]], Class]] = {}
     if plan.peers:
@@ -96,8 +99,9 @@ def ours_class(texts: Sequence[str]) -> tuple[Class, float]:
     result = json.loads(said.splitlines()[-1])
     if result["points"] != [points(code) for code in texts]:
         raise SystemExit(f"The twelve checks gave other points than without a boundary: {result['points']}")
-    more = result["cpu"][1:]
+    cpu = result["cpu"]
+    after = SETTLED if len(cpu) > SETTLED else KINDS
     return (
-        Class(spent.cpu - sum(more), statistics.fmean(more), result["points"]),
-        statistics.fmean(result["cpu"][KINDS::KINDS]),
+        Class(spent.cpu - sum(cpu[1:]), statistics.fmean(cpu[after:]), result["points"]),
+        statistics.fmean(cpu[after::KINDS]),
     )
