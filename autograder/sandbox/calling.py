@@ -7,6 +7,7 @@ import dis
 import inspect
 import io
 import random
+import struct
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -186,11 +187,34 @@ def _own(code: CodeType, sources: dict[str, str]) -> bool:
 
 
 _GENERATORS = ("torch", "numpy", "random")
+#: Python's own generator, and struct RandomObject of CPython's Modules/_randommodule.c: a position and 624 words.
+_RANDOM = random.getstate.__self__  # type: ignore[attr-defined]
+_RANDOM_STATE = struct.Struct("=i624I")
 
 
 def generator_states() -> tuple[Any, Any, Any]:
     """The states of the global generators, as values that compare equal only if nothing was drawn or seeded."""
-    return torch.default_generator.get_state().numpy().tobytes(), _numpy_state(), random.getstate()
+    return torch.default_generator.get_state().numpy().tobytes(), _numpy_state(), _python_state()
+
+
+def _python_state() -> Any:
+    """The state of Python's own generator, read where it lies, if it lies there."""
+    return (_read_random(), _RANDOM.gauss_next) if _LIES_THERE else _RANDOM.getstate()
+
+
+def _read_random() -> bytes:
+    return ctypes.string_at(id(_RANDOM) + object.__basicsize__, _RANDOM_STATE.size)
+
+
+def _lies_there() -> bool:
+    """Whether this Python has the state where it is looked for."""
+    if sys.implementation.name != "cpython" or type(_RANDOM).__basicsize__ < object.__basicsize__ + _RANDOM_STATE.size:
+        return False
+    position, *words = _RANDOM_STATE.unpack(_read_random())
+    return (*words, position) == _RANDOM.getstate()[1]
+
+
+_LIES_THERE = _lies_there()
 
 
 def _numpy_state() -> tuple[int, bytes]:

@@ -26,6 +26,11 @@ MAX_RECORDS = 1_000
 MAX_PAIRS = 2_000
 MAX_DIMENSIONS = 16
 _NUMPY_KINDS = "biufc"
+#: What msgpack has as it is, and what else is where the integers are small enough.
+_AS_IT_IS = frozenset({type(None), bool, float, str, bytes})
+_INTEGERS = frozenset({int})
+_PLAIN = _AS_IT_IS | _INTEGERS
+_CPU = torch.device("cpu")
 
 DTYPES: dict[str, torch.dtype] = {
     name: getattr(torch, name)
@@ -155,7 +160,7 @@ class Encoder:
                 raise WireError(f"an integer of {value.bit_length()} bits")
             return ["i", hex(value)]
         if kind is list or kind is tuple:
-            return ["l" if kind is list else "t", [self.encode(item, depth + 1) for item in value]]
+            return ["l" if kind is list else "t", self._all(list(value), depth + 1)]
         if kind is torch.Tensor or kind is torch.nn.Parameter:
             return self._tensor(value)
         if kind is np.ndarray:
@@ -182,6 +187,13 @@ class Encoder:
         if remote is not None:
             return ["h", remote.number, remote.kind]
         raise WireError(f"a value of type {_class_name(kind)}, which is not plain data")
+
+    def _all(self, items: list[Any], depth: int) -> list[Any]:
+        kinds = set(map(type, items))
+        if kinds <= _AS_IT_IS or (kinds == _INTEGERS and -(2**63) <= min(items) <= max(items) < 2**63):
+            self._items = _counted(self._items, items, depth)
+            return items
+        return [self.encode(item, depth) for item in items]
 
     def _record(self, value: Any, kind: type, depth: int) -> Any:
         if RECORDS.get(kind.__name__) is kind:
@@ -223,7 +235,7 @@ class Encoder:
             str(value.device),
             bool(value.requires_grad),
             number,
-            self._bytes(raw_bytes(plain)),
+            plain.numpy().tobytes() if self._store is None and _is_numpys(plain) else self._bytes(raw_bytes(plain)),
         ]
 
     def _ndarray(self, value: np.ndarray) -> Any:
@@ -317,7 +329,10 @@ class Decoder:
         return reader(self, depth, *rest)
 
     def _list(self, depth: int, items: Any) -> list[Any]:
-        return [self.decode(item, depth + 1) for item in _checked(items, list)]
+        if _PLAIN.issuperset(map(type, _checked(items, list))):
+            self._items = _counted(self._items, items, depth + 1)
+            return list(items)
+        return [self.decode(item, depth + 1) for item in items]
 
     def _tuple(self, depth: int, items: Any) -> tuple[Any, ...]:
         return tuple(self._list(depth, items))
@@ -383,10 +398,9 @@ class Decoder:
         dtype = DTYPES[_checked(name, str)]
         shape = _shape(shape)
         flat = self._flat(data, dtype.itemsize, shape, strides)
-        if name == "bool":
-            tensor = torch.from_numpy(flat).view(torch.bool) if self._memory else torch.from_numpy(flat != 0)
-        else:
-            tensor = torch.from_numpy(flat).view(dtype) if flat.size else torch.empty(0, dtype=dtype)
+        if name == "bool" and not self._memory:
+            flat = (np.frombuffer(flat, np.uint8) != 0).data
+        tensor = torch.frombuffer(flat, dtype=dtype) if len(flat) else torch.empty(0, dtype=dtype)
         tensor = tensor.view(shape) if strides is None else tensor.as_strided(shape, _shape(strides))
         where = _device(device)
         if where.type != "cpu":
@@ -398,7 +412,7 @@ class Decoder:
     def _ndarray(self, depth: int, name: Any, shape: Any, strides: Any, flips: Any, data: Any) -> np.ndarray:
         dtype = _NUMPY_DTYPES[_checked(name, str)]
         shape = _shape(shape)
-        flat = self._flat(data, dtype.itemsize, shape, strides)
+        flat = np.frombuffer(self._flat(data, dtype.itemsize, shape, strides), np.uint8)
         array = (flat != 0) if name == "bool" and not self._memory else flat.view(dtype)
         if strides is None:
             return array.reshape(shape)
@@ -407,7 +421,7 @@ class Decoder:
         turned = set(_shape(flips))
         return array[tuple(slice(None, None, -1) if axis in turned else slice(None) for axis in range(len(shape)))]
 
-    def _flat(self, data: Any, itemsize: int, shape: list[int], strides: Any) -> np.ndarray:
+    def _flat(self, data: Any, itemsize: int, shape: list[int], strides: Any) -> bytearray | memoryview:
         if strides is None:
             extent = math.prod(shape)
         else:
@@ -415,13 +429,13 @@ class Decoder:
                 raise WireError("strides that do not fit a shape")
             extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
         if type(data) is bytes:
-            flat = np.frombuffer(bytearray(data), np.uint8)
+            flat: bytearray | memoryview = bytearray(data)
         else:
             if self._memory is None:
                 raise WireError("a place in memory that is not shared")
             offset, length = _shape(data)
-            flat = np.frombuffer(self._memory[offset : offset + length], np.uint8)
-        if flat.size != extent * itemsize:
+            flat = self._memory[offset : offset + length]
+        if len(flat) != extent * itemsize:
             raise WireError("an array whose data do not fit its shape")
         return flat
 
@@ -463,21 +477,39 @@ def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
     return flat.view(torch.uint8).numpy()
 
 
+def _is_numpys(tensor: torch.Tensor) -> bool:
+    """Whether NumPy can have it without a copy."""
+    return tensor.device.type == "cpu" and tensor.dtype != torch.bfloat16
+
+
 def _checked(value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise WireError(f"a {type(value).__name__} where a {kind.__name__} belongs")
     return value
 
 
+def _counted(before: int, items: list[Any], depth: int) -> int:
+    """How many values there are with these, none of which holds others.  Raises WireError if that is too many."""
+    if items and depth > MAX_DEPTH:
+        raise WireError(f"a value nested more than {MAX_DEPTH} deep")
+    if before + len(items) > MAX_ITEMS:
+        raise WireError(f"a value of more than {MAX_ITEMS:,} items")
+    return before + len(items)
+
+
 def _shape(value: Any) -> list[int]:
     sizes = _checked(value, list)
-    if len(sizes) > MAX_DIMENSIONS or any(type(size) is not int or not 0 <= size <= MAX_BYTES for size in sizes):
+    if len(sizes) > MAX_DIMENSIONS or not _INTEGERS.issuperset(map(type, sizes)):
+        raise WireError("a shape that is not one")
+    if sizes and not 0 <= min(sizes) <= max(sizes) <= MAX_BYTES:
         raise WireError("a shape that is not one")
     return sizes
 
 
 def _device(name: Any) -> torch.device:
-    device = torch.device(_checked(name, str)[:20])
+    if _checked(name, str) == "cpu":
+        return _CPU
+    device = torch.device(name[:20])
     if device.type not in ("cpu", "cuda"):
         raise WireError(f"a tensor on {device.type}")
     return device

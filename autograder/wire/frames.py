@@ -42,6 +42,11 @@ class Reader:
         wait: called before every read; returns once there is something to read, or raises to give up.
         Raises Closed at the end of the stream, WireError for a message larger than the limit.
         """
+        if not self._data:
+            piece = self._piece(wait)
+            if piece.startswith(_LENGTH.pack(max(0, len(piece) - _LENGTH.size))):
+                return piece[_LENGTH.size :]  # one message, and nothing else
+            self._data += piece
         self._fill(_LENGTH.size, wait)
         (length,) = _LENGTH.unpack_from(self._data)
         if length > MAX_BYTES:
@@ -54,6 +59,10 @@ class Reader:
 
     def _fill(self, count: int, wait: Callable[[], None] | None) -> None:
         while len(self._data) < count:
+            self._data += self._piece(wait)
+
+    def _piece(self, wait: Callable[[], None] | None) -> bytes:
+        while True:
             if wait is not None:
                 wait()
             try:
@@ -62,7 +71,7 @@ class Reader:
                 continue
             if not piece:
                 raise Closed
-            self._data += piece
+            return piece
 
     def _read(self, flags: int) -> bytes:
         try:
