@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from autograder.hidden.cases_ex06 import learning, scripted
+from autograder.hidden.cases_ex06 import learning, marked_texts, scripted
 from autograder.hidden.oracles import ex06 as oracle
 from autograder.sandbox.fixtures.ex06 import oddly_named
 from autograder.sandbox.fixtures.ex06 import scripted as scripted_model
@@ -125,3 +126,19 @@ def test_prediction():
     assert predict(wide, torch.cat([mask, torch.zeros(2, 20, dtype=torch.int64)], dim=1).bool()).equal(first)
     with pytest.raises(ValueError, match="attention_mask"):
         predict(ids, mask * torch.tensor([[0], [1]]))
+
+
+@pytest.mark.parametrize(("name", "epochs", "falls_to"), [("full", 8, 0.04), ("predicting", 4, 0.8)])
+def test_models_learn_enough_for_the_checks_in_any_order(name, epochs, falls_to):
+    """The checks ask for 0.4 of the first loss, 0.85 of the test texts, and for both classes among those predicted."""
+    case = learning(name, CPU, max_epochs=epochs)
+    texts = marked_texts(9, 30, longest=14)
+    for order in range(10, 14):  # none of them the order of the check itself
+        model = classifier(**case.settings)
+        result = fine_tune(model, splits(case), replace(case.config, seed=order))
+        losses = [epoch.train_loss for epoch in result.history]
+        assert min(losses) < falls_to * losses[0]
+        assert result.test_accuracy > 0.87
+        scores = oracle.logits(model, texts)
+        assert min(torch.bincount(scores.argmax(dim=-1), minlength=2)) >= 5
+        assert (scores[:, 1] - scores[:, 0]).abs().min() > 1e-3
