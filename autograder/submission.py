@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 2 * 1024 * 1024
 #: A notebook carries its pictures; its code is held to SIZE_LIMIT.
 NOTEBOOK_LIMIT = 20 * 1024 * 1024
+#: No file is larger that students get; what is was worked on.
+HANDED_OUT_LIMIT = 256 * 1024
 SUFFIXES = (".py", ".ipynb")
 #: Where the stubs are that students fill.
 STUBS = Path(__file__).parents[1] / "exercises"
@@ -219,11 +221,11 @@ def _untouched(folder: str, name: str, number: int) -> bool:
     path, stub = os.path.join(folder, name), STUBS / f"{exercise.module}.py"
     try:
         if not name.lower().endswith(".py"):
-            cells, _ = code_cells(decode(_bytes(path, folder, NOTEBOOK_LIMIT), cookies=False))
+            cells, _ = code_cells(decode(_bytes(path, folder, HANDED_OUT_LIMIT), cookies=False))
             return sum(cell.text.count("raise NotImplementedError(") for cell in cells) >= len(exercise.functions)
         if os.path.samefile(path, stub):  # a student fills it there
             return False
-        return _bytes(path, folder, SIZE_LIMIT).split() == stub.read_bytes().split()
+        return decode(_bytes(path, folder, HANDED_OUT_LIMIT)).split() == stub.read_text(encoding="utf-8").split()
     except (OSError, Unreadable):
         return False
 

@@ -1,16 +1,20 @@
 """Finding what was handed in: which file is which exercise, and nothing that a file can be breaks the grader."""
 
+import codecs
 import json
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autograder import submission
 from autograder.notebook import code_cells, plain_python
 from autograder.submission import (
+    HANDED_OUT_LIMIT,
     NOTEBOOK_LIMIT,
     SIZE_LIMIT,
     STUBS,
@@ -508,11 +512,34 @@ def test_an_untouched_stub_gives_way_to_work(tmp_path: Path, stub: str, worked: 
     """Whoever worked in the notebooks of the course, and handed in all of it, got nothing."""
     path = _tree(tmp_path, "exercises/ex01_input_embeddings.py", *worked)
     released = STUBS / "ex02_mlm_loss.py"
-    (tmp_path / stub).write_bytes(released.read_bytes().replace(b"\n", b"\r\n"))
+    (tmp_path / stub).write_bytes(codecs.BOM_UTF8 + released.read_bytes().replace(b"\n", b"\r\n"))
     _, found = look(path, {1, 2})[0]
     text = found.code[0].text
     others = [name for name in worked if os.path.dirname(name) == taken or "/" not in name]
     assert text == (f"x = {others[0]!r}" + "\n" * others[0].endswith(".py") if others else released.read_text())
+
+
+def test_what_students_get_is_small_enough_to_be_told() -> None:
+    handed_out = [*STUBS.glob("ex*.py"), *(STUBS.parent / "notebooks").rglob("source/**/*.ipynb")]
+    assert len(handed_out) >= 30
+    assert max(file.stat().st_size for file in handed_out) < HANDED_OUT_LIMIT / 2
+
+
+def test_a_heap_of_large_files_is_not_read_to_find_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+    whole = submission.code_cells
+
+    def counted(text: str) -> Any:
+        nonlocal read
+        read += len(text)
+        return whole(text)
+
+    monkeypatch.setattr(submission, "code_cells", counted)
+    large = notebook("x = 1", "#" * 1024 * 1024)
+    for number in range(20):
+        (tmp_path / f"ex02 {number}.ipynb").write_text(large)
+    look(str(tmp_path), {2})
+    assert read <= len(large)
 
 
 def test_the_stub_in_its_place_is_no_copy_of_itself() -> None:
