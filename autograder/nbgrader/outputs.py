@@ -7,15 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograder.limits import Limits
 from autograder.nbgrader.process import Output
 from autograder.report import plain_text
-from autograder.sandbox.loading import Part
-from autograder.syllabus import Exercise
 from autograder.wire import frames, replies
 from autograder.wire.codec import Decoder, Encoder, WireError
 from autograder.wire.remote import RemoteStudent
-from autograder.wire.zygote_process import Worker, Zygote
+from autograder.wire.zygote_process import Worker
 
 IMAGES_LIMIT = 12
 _TEXT_LIMIT = 70_000
@@ -29,46 +26,42 @@ class ShownStudent(RemoteStudent):
     loaded without being shown, by a worker that does nothing else.
     """
 
-    def __init__(
-        self, zygote: Zygote, exercise: Exercise, parts: Sequence[Part], *more: Any, shown: list[Output]
-    ) -> None:
-        super().__init__(zygote, exercise, parts, *more)
-        self._limits = zygote.limits.times(exercise.time_factor)
-        self._cells = parts
+    def __init__(self, *settings: Any, shown: list[Output]) -> None:
+        super().__init__(*settings)
         self._shown = shown
 
     def load(self) -> None:
         if not self._shown:
             self._worker = self._spawned()
-            self._shown += run_cells(self._worker, self.exercise, self._cells, self._limits)
-            if self._shown and self._shown[-1].ended:
+            ended = self._show(self._worker)
+            if ended:
+                self._shown.append(Output(ended=ended))
                 self._drop()
         super().load()
 
+    def _show(self, worker: Worker) -> str:
+        """Run cell by cell; why one did not run to its end, in a word, or an empty one."""
+        limits = self._zygote.limits.times(self.exercise.time_factor)
+        deadline = time.monotonic() + limits.check_wall
 
-def run_cells(worker: Worker, exercise: Exercise, parts: Sequence[Part], limits: Limits) -> list[Output]:
-    """The output of each part, in order; the list ends with the cell that ends the worker, or is to end it."""
-    deadline = time.monotonic() + limits.check_wall
+        def pause() -> None:
+            ready = False
+            while not ready:
+                ready = worker.wait(0.1)
+                if worker.cpu() > limits.load_cpu or time.monotonic() > deadline:
+                    raise TimeoutError
 
-    def pause() -> None:
-        ready = False
-        while not ready:
-            ready = worker.wait(0.1)
-            if worker.cpu() > limits.load_cpu or time.monotonic() > deadline:
-                raise TimeoutError
-
-    outputs: list[Output] = []
-    images = IMAGES_LIMIT
-    try:
-        for part in parts:
-            reply = _ask(worker, pause, "cell", exercise.module, part.name, part.text, exercise.off_limits)
-            outputs.append(_read(reply, images))
-            images -= len(outputs[-1].images)
-    except TimeoutError:
-        outputs.append(Output(ended="timeout"))
-    except (frames.Closed, WireError):
-        outputs.append(Output(ended="crashed"))
-    return outputs
+        images = IMAGES_LIMIT
+        try:
+            for name, text, _ in self._parts:
+                reply = _ask(worker, pause, "cell", self.exercise.module, name, text, self.exercise.off_limits)
+                self._shown.append(_read(reply, images))
+                images -= len(self._shown[-1].images)
+        except TimeoutError:
+            return "timeout"
+        except (frames.Closed, WireError):
+            return "crashed"
+        return ""
 
 
 def _ask(worker: Worker, pause: Callable[[], None], kind: str, *values: Any) -> list[Any]:
