@@ -235,7 +235,7 @@ class Encoder:
             str(value.device),
             bool(value.requires_grad),
             number,
-            plain.numpy().tobytes() if self._store is None and _is_numpys(plain) else self._bytes(raw_bytes(plain)),
+            self._bytes(raw_bytes(plain)),
         ]
 
     def _ndarray(self, value: np.ndarray) -> Any:
@@ -475,11 +475,6 @@ def raw_bytes(tensor: torch.Tensor) -> np.ndarray:
     if flat.stride() != (1,):  # one number at any stride counts as contiguous
         flat = flat.clone(memory_format=torch.contiguous_format).as_strided((1,), (1,))
     return flat.view(torch.uint8).numpy()
-
-
-def _is_numpys(tensor: torch.Tensor) -> bool:
-    """Whether NumPy can have it without a copy."""
-    return tensor.device.type == "cpu" and tensor.dtype != torch.bfloat16
 
 
 def _checked(value: Any, kind: type) -> Any:
