@@ -149,7 +149,7 @@ def _look_in_folder(path: str, wanted: set[int] | None) -> tuple[list[Found], li
             founds.append(_missing(number, why))
             continue
         module = EXERCISES[number].module
-        first, *others = sorted(claims[number], key=lambda name: _preference(path, name, number))
+        first, *others = _best_first(path, claims[number], number)
         if others or os.path.splitext(first)[0] != module:
             also = f" (there too, not graded: {_listed(others)})" if others else ""
             notes.append(f"exercise {number} is taken from {first}{also}")
@@ -197,8 +197,10 @@ def _below(path: str, wanted: set[int] | None) -> tuple[dict[int, list[str]], li
         best = next((best for best in (courses, own, list(found)) if len(best) == 1), None)
         if best is None:
             return {}, sorted(found)
-        worked = [place for place in found if not all(_untouched(path, name, number) for name in found[place])]
-        taken = worked[0] if len(worked) == 1 else best[0]
+        (taken,) = best
+        if len(found) > 1:
+            worked = [place for place in found if not all(_untouched(path, name, number) for name in found[place])]
+            (taken,) = worked if len(worked) == 1 else best
         places[number] = {taken: found[taken]}
         sides.add(os.path.dirname(best[0]) if best == own else best[0])
     if len(sides) > 1:
@@ -206,13 +208,20 @@ def _below(path: str, wanted: set[int] | None) -> tuple[dict[int, list[str]], li
     return {number: files for number, found in places.items() for files in found.values()}, []
 
 
-def _preference(folder: str, name: str, number: int) -> tuple[bool, ...]:
-    """Sorts the file to take first: one that can be read, was worked on, the exact name, a module before a notebook."""
-    stem, suffix = os.path.splitext(os.path.basename(name))
-    readable = os.path.isfile(os.path.join(folder, name))
-    exact = stem.lower() == EXERCISES[number].module
-    is_module = suffix.lower() == ".py"
-    return not readable, _untouched(folder, name, number), not exact, not is_module, not stem.lower().startswith("ex")
+def _best_first(folder: str, names: list[str], number: int) -> list[str]:
+    """The file to take, then the others: one that can be read, was worked on, has the exact name, is no notebook."""
+
+    def faults(name: str) -> tuple[bool, ...]:
+        stem, suffix = os.path.splitext(os.path.basename(name).lower())
+        return (
+            not os.path.isfile(os.path.join(folder, name)),
+            _untouched(folder, name, number),
+            stem != EXERCISES[number].module,
+            suffix != ".py",
+            not stem.startswith("ex"),
+        )
+
+    return sorted(names, key=faults) if len(names) > 1 else names
 
 
 def _untouched(folder: str, name: str, number: int) -> bool:
