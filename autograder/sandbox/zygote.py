@@ -24,7 +24,7 @@ from autograder.sandbox.confine import View, Walls
 
 NO_NAMESPACES = 3
 #: Large pages save each worker some 4 ms and cost as much as so many of them save: they come when they would have paid.
-_LARGE_PAGES_FROM = 60
+LARGE_PAGES_FROM = 60
 
 
 @dataclass
@@ -171,7 +171,7 @@ class _Zygote:
             return
         self._spawn(request, descriptors, control)
         self._workers += 1
-        if self._workers == _LARGE_PAGES_FROM:
+        if self._workers == LARGE_PAGES_FROM:
             pages.enlarge(self._memory)
 
     def _leave(self, control: socket.socket) -> None:
