@@ -214,7 +214,6 @@ def test_formgrader_autogrades_shows_the_report_and_keeps_the_points_of_a_person
     expect(scheme).to_have_count(1)
     expect(scheme.get_by_text("Restating the question counts nothing.")).to_be_hidden()
     scheme.locator("summary").click()
-    scheme.evaluate("node => { node.open = true }")  # a click may miss what formulas, being set, move away
     expect(scheme.get_by_text("Restating the question counts nothing.")).to_be_visible()
     expect(scheme).to_contain_text("Model answer")
     picture("formgrader-4-submission")
@@ -248,8 +247,12 @@ def test_formgrader_autogrades_shows_the_report_and_keeps_the_points_of_a_person
 
 
 def _wait_for_form(page: Page) -> None:
-    """Until formgrader's script is through, and what the gradebook holds has come."""
+    """Until formgrader's script is through, what the gradebook holds has come, and nothing moves away from a click.
+
+    Once the formulas are set, formgrader scrolls to the first field, for half a second.
+    """
     page.wait_for_function("window.formgrader?.loaded && formgrader.grades.loaded && formgrader.comments.loaded")
+    page.wait_for_function("MathJax.loaded && !$('body, html').is(':animated')")
 
 
 # -- a student --------------------------------------------------------------------------------------------------------
