@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -339,6 +340,7 @@ class Worth:
     needs: str | None
 
 
+@lru_cache(maxsize=1024)
 def worth(item: pytest.Item) -> Worth:
     """The worth marker of a check.  Raises GraderFault if it has none."""
     marker = item.get_closest_marker("worth")

@@ -11,6 +11,8 @@ from autograder.jupyter import BODY_RUNS
 
 NOTES_LIMIT = 12
 
+#: What every line that only IPython understands has in it somewhere.
+_SIGN = re.compile(r"[%!?]|pip|conda|mamba")
 _CELL_MAGIC = re.compile(r"\s*%%(\w*)")
 _LINE_MAGIC = re.compile(r"\s*(?:[%!?]|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show|freeze)\b)")
 _ASSIGNED_MAGIC = re.compile(r"\s*[\w.,*\[\] \t]+=\s*[%!]")
@@ -52,8 +54,10 @@ def plain_python(source: str) -> tuple[str, list[tuple[int, str]]]:
 
     A line inside brackets, a string or a continued statement is left alone: there, `%` is an operator.
     """
-    lines = source.split("\n")
     skipped: list[tuple[int, str]] = []
+    if not _SIGN.search(source):
+        return source, skipped
+    lines = source.split("\n")
     start = 0
     while (first := _first_code(lines, start)) is not None and (magic := _CELL_MAGIC.match(lines[first])):
         skipped.append((first + 1, lines[first].strip()))

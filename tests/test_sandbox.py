@@ -332,3 +332,20 @@ def test_a_host_that_forbids_user_namespaces_is_not_waited_for() -> None:
         check=False,
     )
     assert "missing: namespaces" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_is_off_limits_in_one_exercise_is_tried_before_any_fork_and_nothing_of_it_is_left():
+    code = (
+        "import torch\n"
+        "from autograder.sandbox import offlimits\n"
+        "def kernels():\n"
+        "    return {name: torch._C._dispatch_dump(f'aten::{name}') for name in offlimits._KERNELS}\n"
+        "before = kernels()\n"
+        "offlimits.prepared()\n"
+        "print(kernels() == before)\n"
+        "offlimits.forbid()\n"
+        "print(sum(kernels()[name] != before[name] for name in before) == len(before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+    assert done.stderr == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import resource
 import stat
@@ -236,10 +235,3 @@ def open_to_everybody(paths: list[str]) -> bool:
                 return False
             path = os.path.dirname(path)
     return True
-
-
-def forget_everything() -> None:
-    """Keep the collector from touching, and so copying, the pages that workers share with the zygote."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()  # it was of no use while libraries were loaded

@@ -81,18 +81,23 @@ def forbid() -> None:
     names, kernels = prepared()
     for holder, name, refusal in names:
         _replace(holder, name, refusal)
+    _libraries.append(_guarding(kernels))
+
+
+def _guarding(kernels: list[tuple[str, Refusal]]) -> Any:
+    """What keeps the kernels replaced for as long as it is there."""
     library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for key in ("CPU", *(("CUDA",) if torch.cuda.is_available() else ())):
             for kernel, refusal in kernels:
                 library.impl(kernel, refusal, key)
+    return library
 
 
 @cache
 def prepared() -> tuple[list[tuple[Any, str, Refusal]], list[tuple[str, Refusal]]]:
-    """What takes the place of which name of a holder, and of which kernel.  Looked up once, in the zygote."""
+    """What takes the place of which name of a holder, and of which kernel.  Looked up and tried once, in the zygote."""
     from torch.distributions import utils
 
     _allowed_callers.append(utils.logits_to_probs.__code__)
@@ -107,7 +112,9 @@ def prepared() -> tuple[list[tuple[Any, str, Refusal]], list[tuple[str, Refusal]
         for holder in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
             if hasattr(holder, name):
                 names.append((holder, name, _refusing(f"torch.nn.{name}", None)))
-    return names, [(kernel, _kernel(kernel)) for kernel in _KERNELS if _has(kernel)]
+    kernels = [(kernel, _kernel(kernel)) for kernel in _KERNELS if _has(kernel)]
+    _guarding(kernels)  # PyTorch warns the first time
+    return names, kernels
 
 
 def _find(place: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from functools import cache
 
 from autograder.sandbox.syscalls import MACHINE
 
@@ -110,6 +111,7 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE3 = 435
 
 
+@cache
 def filter_for(own_pid: int) -> bytes | None:
     """The filter for a process that may signal only itself, or None on a machine whose call numbers are unknown."""
     if MACHINE not in _ARCHITECTURE:

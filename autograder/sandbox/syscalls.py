@@ -10,6 +10,16 @@ import struct
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
+
+class _Heap(ctypes.Structure):
+    """struct mallinfo2 of mallinfo(3)."""
+
+    _fields_ = [(f"other_{number}", ctypes.c_size_t) for number in range(8)]
+    _fields_ += [("fordblks", ctypes.c_size_t), ("keepcost", ctypes.c_size_t)]
+
+
+_libc.malloc.restype = ctypes.c_void_p
+
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWIPC = 0x08000000
@@ -64,6 +74,23 @@ def pivot_root(new_root: str, put_old: str) -> None:
     """pivot_root(2)."""
     call = _SYS_PIVOT_ROOT[MACHINE]
     _check(_libc.syscall(call, os.fsencode(new_root), os.fsencode(put_old)), "pivot_root")
+
+
+def heap() -> tuple[int, int]:
+    """mallinfo2(3): how many bytes of the C library's heap are free, and how many of those at its top.
+
+    Zeros where the C library does not say.
+    """
+    if not hasattr(_libc, "mallinfo2"):  # glibc before 2.33, or another
+        return 0, 0
+    _libc.mallinfo2.restype = _Heap
+    said = _libc.mallinfo2()
+    return said.fordblks, said.keepcost
+
+
+def allocate(size: int) -> None:
+    """malloc(3): take `size` bytes of the heap, what it notes of them included (8), and never free them."""
+    _libc.malloc(ctypes.c_size_t(size - 8))
 
 
 def collapse(address: int, size: int) -> None:

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.sandbox import confine, pages, syscalls
+from autograder.sandbox import confine, pages, seccomp, syscalls
 from autograder.sandbox.confine import View, Walls
 
 NO_NAMESPACES = 3
@@ -145,7 +145,9 @@ class _Zygote:
         self._memory = pages.ranges()
         if self._walls.namespaces and not self._settings.view.cuda:
             confine.leave_kernel_views()
-        confine.forget_everything()
+        seccomp.filter_for(1)  # known before any fork: a worker is the first process of its pid namespace
+        pages.forget_everything()
+        pages.fill_gaps()
         self._announce()
         self._poll.register(self._control, select.POLLIN)
         while True:
@@ -264,7 +266,8 @@ class _Zygote:
             os.closerange(3, 10)
             os.closerange(12, 4096)
             walls = self._wall_in(slot, scratch)
-            os.environ.update(_environment(walls.scratch))
+            if not walls.namespaces:  # else all have the same
+                os.environ.update(_environment(walls.scratch))
             random.seed(seed)
             worker.seed(seed)
             visible = [*self._readable, walls.scratch, "/dev/"]
