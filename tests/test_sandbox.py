@@ -334,18 +334,26 @@ def test_a_host_that_forbids_user_namespaces_is_not_waited_for() -> None:
     assert "missing: namespaces" in done.stdout, done.stdout + done.stderr
 
 
-def test_what_is_off_limits_in_one_exercise_is_tried_before_any_fork_and_nothing_of_it_is_left():
-    code = (
-        "import torch\n"
-        "from autograder.sandbox import offlimits\n"
-        "def kernels():\n"
-        "    return {name: torch._C._dispatch_dump(f'aten::{name}') for name in offlimits._KERNELS}\n"
-        "before = kernels()\n"
-        "offlimits.prepared()\n"
-        "print(kernels() == before)\n"
-        "offlimits.forbid()\n"
-        "print(sum(kernels()[name] != before[name] for name in before) == len(before))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+def test_what_is_off_limits_in_one_exercise_is_put_back_for_the_next_to_the_last_name():
+    code = """
+        import torch
+        from autograder.sandbox import offlimits
+        names, kernels = offlimits.prepared()
+        def state():
+            held = [(vars(h) if isinstance(h, type) else h).get(name, "nothing") for h, name, _ in names]
+            tables = [torch._C._dispatch_dump(f"aten::{name}") for name, _, _ in kernels]
+            return [*map(id, held)], tables
+        x = torch.randn(3, 4)
+        right, before = torch.log_softmax(x, -1), state()
+        for turn in range(3):
+            offlimits.guard(True)
+            offlimits.guard(True)
+            now = state()
+            print(not any(a == b for was, new in zip(before, now) for a, b in zip(was, new)))
+            offlimits.guard(False)
+            offlimits.guard(False)
+            print(state() == before and torch.equal(torch.log_softmax(x, -1), right))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True"] * 6
     assert done.stderr == ""

@@ -54,7 +54,7 @@ class ShownStudent(RemoteStudent):
         images = IMAGES_LIMIT
         try:
             for name, text, _ in self._parts:
-                reply = _ask(worker, pause, "cell", self.exercise.module, name, text, self.exercise.off_limits)
+                reply = _ask(worker, pause, "cell", self.exercise.module, name, text)
                 self._shown.append(_read(reply, images))
                 images -= len(self._shown[-1].images)
         except TimeoutError:

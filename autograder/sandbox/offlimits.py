@@ -1,11 +1,16 @@
 """Exercise 2 asks for the loss itself: the library's own softmax and cross-entropy say so when they are called.
 
-Guarded twice: the names are replaced before the submission is imported, and the kernels behind them are replaced in
-PyTorch's dispatcher, which every other door leads to as well.  `torch.distributions` keeps working.
+Guarded twice: names are replaced before the submission is imported, and so are the kernels behind them in PyTorch's
+dispatcher, for every kind of tensor, which every other door leads to as well.  `torch.distributions` keeps working.
+
+The zygote guards itself before it makes a worker for that exercise, and puts everything back before it makes another.
+In the worker nothing is left by which it could be put back.
 """
 
 from __future__ import annotations
 
+import ctypes
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -24,6 +29,10 @@ _FUNCTIONS = [
     "gumbel_softmax",
     "_softmax",
     "_log_softmax",
+    "_safe_softmax",
+    "_nll_loss_forward",
+    "nll_loss_forward",
+    "nll_loss2d_forward",
 ]
 _MODULES = [
     "Softmax",
@@ -35,27 +44,14 @@ _MODULES = [
     "NLLLoss2d",
     "AdaptiveLogSoftmaxWithLoss",
 ]
-_KERNELS = [
-    "_softmax",
-    "_log_softmax",
-    "nll_loss_forward",
-    "nll_loss2d_forward",
-    "_masked_softmax",
-    "_softmax.out",
-    "_log_softmax.out",
-    "nll_loss_forward.output",
-    "nll_loss2d_forward.output",
-    "_scaled_dot_product_flash_attention_for_cpu",
-]
 _PLACES = (
     "torch",
-    "torch._C",
-    "torch._C._VariableFunctions",
     "torch._C._nn",
     "torch._C._special",
-    "torch._C.TensorBase",
+    "torch._C._sparse",
     "torch.Tensor",
     "torch.special",
+    "torch.sparse",
     "torch.nn.functional",
     "torch._VF",
     "torch._refs",
@@ -65,56 +61,91 @@ _PLACES = (
     "torch.masked",
     "torch.masked._ops",
 )
+#: Operators of PyTorch that compute one of them; attention does if its values are the unit matrix.
+_OPERATOR = re.compile(r"softmax|cross_entropy|nll_loss|attention")
+_NO_OPERATOR = re.compile(r"backward|binary_|poisson_")
 
 Refusal = Callable[..., Any]
+Holder = dict[Any, Any] | type
 
-_allowed_callers: list[CodeType] = []
-_libraries: list[Any] = []
+_MISSING = object()
+_put_back: list[Callable[[], None]] = []
+_library: Any = None
 
 
 class OffLimitsError(RuntimeError):
     """A function that this exercise asks the student to write was called instead of written."""
 
 
-def forbid() -> None:
-    """Replace the functions, in this process, for good."""
+def guard(wanted: bool) -> None:
+    """Replace the functions in this process, or put them back, if that is not so already."""
+    global _library
+    if wanted == (_library is not None):
+        return
+    if not wanted:
+        _library.reset()
+        _library = None
+        while _put_back:
+            _put_back.pop()()
+        return
     names, kernels = prepared()
-    for holder, name, refusal in names:
-        _replace(holder, name, refusal)
-    _libraries.append(_guarding(kernels))
-
-
-def _guarding(kernels: list[tuple[str, Refusal]]) -> Any:
-    """What keeps the kernels replaced for as long as it is there."""
-    library = torch.library.Library("aten", "IMPL")
+    _put_back.extend(_replaced(holder, name, refusal) for holder, name, refusal in names)
+    # what torch.library.Library is made of; that itself is found among the objects of the collector
+    _library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for key in ("CPU", *(("CUDA",) if torch.cuda.is_available() else ())):
-            for kernel, refusal in kernels:
-                library.impl(kernel, refusal, key)
-    return library
+        for kernel, key, refusal in kernels:
+            _library.impl(kernel, key, refusal, False)
+
+
+def seal() -> None:
+    """Leave it as it is for as long as this process lives: what could put it back is kept where no name leads to it."""
+    global _library
+    if _library is not None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_library))
+    _library = None
+    _put_back.clear()
 
 
 @cache
-def prepared() -> tuple[list[tuple[Any, str, Refusal]], list[tuple[str, Refusal]]]:
-    """What takes the place of which name of a holder, and of which kernel.  Looked up and tried once, in the zygote."""
+def prepared() -> tuple[list[tuple[Holder, Any, Refusal]], list[tuple[str, str, Refusal]]]:
+    """What takes the place of which name of a holder, and of which kernel for which kind of tensor."""
     from torch.distributions import utils
 
-    _allowed_callers.append(utils.logits_to_probs.__code__)
-    names: list[tuple[Any, str, Refusal]] = []
+    allowed = utils.logits_to_probs.__code__
+    names: list[tuple[Holder, Any, Refusal]] = []
     for place in _PLACES:
-        holder = _find(place)
+        there = _find(place)
+        holder = there if isinstance(there, type) else vars(there)
         for name in _FUNCTIONS:
-            original = getattr(holder, name, None)
+            original = getattr(there, name, None)
             if callable(original):
-                names.append((holder, name, _refusing(f"{place.removesuffix('.TensorBase')}.{name}", original)))
-    for name in _MODULES:
-        for holder in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
-            if hasattr(holder, name):
-                names.append((holder, name, _refusing(f"torch.nn.{name}", None)))
-    kernels = [(kernel, _kernel(kernel)) for kernel in _KERNELS if _has(kernel)]
-    _guarding(kernels)  # PyTorch warns the first time
-    return names, kernels
+                names.append((holder, name, _refusing(f"{place}.{name}", original, allowed)))
+    for module in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
+        found = [name for name in _MODULES if hasattr(module, name)]
+        names += [(vars(module), name, _refusing(f"torch.nn.{name}", None, allowed)) for name in found]
+    for operator in torch._decomp.decomposition_table:
+        name = str(operator).removeprefix("aten.")
+        if _computes_it(name):
+            names.append((torch._decomp.decomposition_table, operator, _kernel(name, allowed)))
+    return names, [(name, key, _kernel(name, allowed)) for name, key in _kernels()]
+
+
+def _kernels() -> list[tuple[str, str]]:
+    """The kernels to replace: name without the library's, and dispatch key."""
+    keys = [key for key in dir(torch._C.DispatchKey) if key.endswith(("CPU", "CUDA")) and not key.startswith("Auto")]
+    keys.append("MkldnnCPU")  # which that list leaves out
+    found = []
+    for schema in torch._C._jit_get_all_schemas():
+        library, _, name = f"{schema.name}.{schema.overload_name}".rstrip(".").partition("::")
+        if library == "aten" and _computes_it(name):
+            has = torch._C._dispatch_has_kernel_for_dispatch_key
+            found += [(name, key) for key in keys if has(f"aten::{name}", key)]
+    return found
+
+
+def _computes_it(operator: str) -> bool:
+    return _OPERATOR.search(operator) is not None and _NO_OPERATOR.search(operator) is None
 
 
 def _find(place: str) -> Any:
@@ -125,24 +156,21 @@ def _find(place: str) -> Any:
     return holder
 
 
-def _has(kernel: str) -> bool:
-    name, _, overload = kernel.partition(".")
-    packet = getattr(torch.ops.aten, name, None)
-    return packet is not None and (overload or "default") in packet.overloads()
-
-
-def _replace(holder: Any, name: str, value: Any) -> None:
-    try:
+def _replaced(holder: Holder, name: Any, value: Any) -> Callable[[], None]:
+    """Put a value into the place of another; what puts that back."""
+    was = vars(holder).get(name, _MISSING) if isinstance(holder, type) else holder.get(name, _MISSING)
+    if isinstance(holder, type):
         setattr(holder, name, value)
-    except (AttributeError, TypeError):  # a built-in type: its kernel is guarded below
-        return
+        return lambda: delattr(holder, name) if was is _MISSING else setattr(holder, name, was)
+    holder[name] = value
+    return lambda: holder.pop(name) if was is _MISSING else holder.update({name: was})
 
 
-def _from_distributions() -> bool:
+def _from_distributions(allowed: CodeType) -> bool:
     """Whether torch.distributions asked: by the identity of its code, which cannot be forged."""
     frame = sys._getframe(2)
     for _ in range(8):
-        if frame.f_code in _allowed_callers:
+        if frame.f_code is allowed:
             return True
         if frame.f_back is None:
             return False
@@ -150,9 +178,9 @@ def _from_distributions() -> bool:
     return False
 
 
-def _refusing(name: str, original: Callable[..., Any] | None) -> Callable[..., Any]:
+def _refusing(name: str, original: Callable[..., Any] | None, allowed: CodeType) -> Refusal:
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        if original is not None and _from_distributions():
+        if original is not None and _from_distributions(allowed):
             return original(*args, **kwargs)
         raise OffLimitsError(f"{name} is off limits in this exercise: it is what you are asked to write yourself")
 
@@ -160,9 +188,9 @@ def _refusing(name: str, original: Callable[..., Any] | None) -> Callable[..., A
     return refuse
 
 
-def _kernel(name: str) -> Callable[..., Any]:
+def _kernel(name: str, allowed: CodeType) -> Refusal:
     def refuse(*args: Any, **kwargs: Any) -> Any:
-        if name == "_softmax" and _from_distributions():
+        if name == "_softmax" and _from_distributions(allowed):
             logits, dim, _half = args
             shifted = (logits - logits.amax(dim, keepdim=True)).exp()
             return shifted / shifted.sum(dim, keepdim=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograder.sandbox import cells, fixtures, loading, offlimits
+from autograder.sandbox import cells, fixtures, loading
 from autograder.sandbox.calling import Outcome, describe, handle_kind, invoke
 from autograder.sandbox.conduct import Conduct
 from autograder.sandbox.devices import DeviceTrap
@@ -52,7 +52,6 @@ def warm_up() -> None:
     import torch.nn.utils.rnn  # noqa: F401 — in every worker's memory, should its submission import it
 
     seed(0)
-    offlimits.prepared()
     ours, theirs = socket.socketpair()
     answers = frames.Reader(ours)
     with ours, theirs:
@@ -72,7 +71,7 @@ def _warm_requests() -> list[bytes]:
     x, numbers, call = torch.zeros(2, 3, requires_grad=True), [1, 2], bytes(16)
     plain: list[Any] = [[], None, True, 0.5, torch.int64, np.zeros(2), {"a": (1,)}]
     requests: list[list[Any]] = [
-        ["load", call, _WARM_MODULE, [[f"{_WARM_MODULE}.py", _WARM_TEXT, False]], False],
+        ["load", call, _WARM_MODULE, [[f"{_WARM_MODULE}.py", _WARM_TEXT, False]]],
         ["call", call, "right", [x, numbers], {"scale": 2.0}, False, False],
         ["grad", call, call, [0], [torch.ones(())]],
         ["call", call, "right", [x, []], {}, False, False],
@@ -204,11 +203,11 @@ class _Worker:
         return ask
 
     # -- requests ---------------------------------------------------------------------------------------------------
-    def _load(self, module: str, parts: list[list[Any]], off_limits: bool) -> list[Any]:
+    def _load(self, module: str, parts: list[list[Any]]) -> list[Any]:
         if self._notebook is not None:  # its cells have run one by one
             loaded, self._sources = self._notebook.loaded(), self._notebook.sources
         else:
-            self._prepare(module, off_limits)
+            sys.argv = [module]
             self._conduct.active = True
             loaded = loading.load(module, [loading.Part(*part) for part in parts])
             self._conduct.active = False
@@ -218,20 +217,15 @@ class _Worker:
         problem = None if loaded.raised is None else loaded.raised.text
         return ["loaded", problem, failed, self._conduct.take()]
 
-    def _cell(self, module: str, name: str, text: str, off_limits: bool) -> list[Any]:
+    def _cell(self, module: str, name: str, text: str) -> list[Any]:
         """Run one cell of a notebook, in the namespace of those before it, and say what it put out."""
         if self._notebook is None:
-            self._prepare(module, off_limits)
+            sys.argv = [module]
             self._notebook = cells.Notebook(module)
         self._conduct.active = True
         ran = self._notebook.run(name, text)
         self._conduct.active = False
         return ["ran", *ran]
-
-    def _prepare(self, module: str, off_limits: bool) -> None:
-        if off_limits:
-            offlimits.forbid()
-        sys.argv = [module]
 
     def _fixture(self, name: str, args: list[Any], kwargs: dict[str, Any], trap: bool, keep: bool) -> list[Any]:
         """Run a function of ours: what it returns stays here, unless it is plain data."""

@@ -50,6 +50,8 @@ def main(text: str) -> None:
     raw = json.loads(text)
     settings = Settings(**{**raw, "view": View(**raw["view"])})
     control = socket.socket(fileno=settings.control)
+    for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # workers are forked with what is set here
+        signal.signal(caught, signal.SIG_DFL)
     walls = Walls(scratch=settings.scratch)
     if settings.namespaces:
         try:
@@ -103,7 +105,8 @@ def _warm_up(preload: list[str]) -> None:
     import numpy as np
     import torch
 
-    from autograder.sandbox import dataloader, worker
+    pages.fill_gaps()  # what is ours lies together, too
+    from autograder.sandbox import dataloader, offlimits, worker
 
     torch.set_num_threads(1)
     dataloader.load_in_this_process()
@@ -111,6 +114,7 @@ def _warm_up(preload: list[str]) -> None:
     (torch.logsumexp(x @ x, -1).sum() + x.bfloat16().float().exp().mean()).backward()
     np.linalg.norm(np.ones((3, 3)))
     worker.warm_up()
+    offlimits.prepared()
     for name in preload:
         importlib.import_module(name)
     tempfile.tempdir = None  # a library may have asked: every worker has a folder of its own
@@ -223,6 +227,9 @@ class _Zygote:
     def _spawn(self, request: dict[str, Any], descriptors: list[int], control: socket.socket) -> None:
         """Fork a worker on the descriptors [channel, arena] that came with the request; answer with a pidfd."""
         serial, slot, seed = request["serial"], request["slot"], request["seed"]
+        from autograder.sandbox import offlimits
+
+        offlimits.guard(request["off_limits"])
         try:
             pid = self._fork()
         except OSError as error:
@@ -251,14 +258,12 @@ class _Zygote:
         return pid
 
     def _become_worker(self, descriptors: list[int], slot: int, seed: int, scratch: str) -> None:
-        from autograder.sandbox import worker
+        from autograder.sandbox import offlimits, worker
 
         status = 70
         try:
             os.setsid()
             syscalls.die_with_parent()
-            for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(caught, signal.SIG_DFL)
             channel, arena = (os.dup2(d, 10 + i, inheritable=False) for i, d in enumerate(descriptors))
             null = os.open(os.devnull, os.O_RDWR)
             for number in (0, 1, 2):
@@ -268,6 +273,7 @@ class _Zygote:
             walls = self._wall_in(slot, scratch)
             if not walls.namespaces:  # else all have the same
                 os.environ.update(_environment(walls.scratch))
+            offlimits.seal()
             random.seed(seed)
             worker.seed(seed)
             visible = [*self._readable, walls.scratch, "/dev/"]

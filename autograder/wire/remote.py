@@ -217,7 +217,7 @@ class RemoteStudent(Student):
         self.no_precedent()
         self._worker = self._worker or self._spawned()
         with self._budget.loading(self._worker):
-            kind, *rest = self._exchange("load", self.exercise.module, self._parts, self.exercise.off_limits)
+            kind, *rest = self._exchange("load", self.exercise.module, self._parts)
             try:
                 if kind != "loaded":
                     raise WireError("another reply")
@@ -235,7 +235,7 @@ class RemoteStudent(Student):
 
     def _spawned(self) -> Worker:
         try:
-            return self._zygote.spawn()
+            return self._zygote.spawn(self.exercise.off_limits)
         except GraderFault as fault:  # through Hypothesis, which would take an Exception for the submission's
             raise Interrupted("grader_error", f"The grader failed, not the submission: {fault}.") from fault
 

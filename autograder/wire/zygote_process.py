@@ -262,8 +262,11 @@ class Zygote:
         self._process = None
 
     # -- workers ----------------------------------------------------------------------------------------------------
-    def spawn(self) -> Worker:
-        """A new worker; with a new zygote if the old one is gone."""
+    def spawn(self, off_limits: bool = False) -> Worker:
+        """A new worker; with a new zygote if the old one is gone.
+
+        off_limits: whether the library's own softmax and cross-entropy are to refuse in it.
+        """
         for attempt in (1, 2):
             arena = Arena()
             ours, theirs = socket.socketpair()
@@ -274,7 +277,7 @@ class Zygote:
                     scratch.mkdir(mode=0o777)
                     scratch.chmod(0o777)
                 request: dict[str, Any] = {"serial": self._serial, "slot": self._slot, "seed": self.seed + 1}
-                request["scratch"] = str(scratch)
+                request |= {"scratch": str(scratch), "off_limits": off_limits}
                 socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), arena.descriptor])
                 pidfd = self._answer(self._serial)
                 return Worker(self, self._serial, ours, arena, pidfd, scratch)

@@ -832,4 +832,49 @@ ATTACKS = [
             return None
         """,
     ),
+    attack(
+        "off_limits_by_other_kinds_of_tensors",
+        "has the forbidden functions computed for sparse, oneDNN and nested tensors, and by attention",
+        """
+        import torch
+        def answer(x, *a):
+            y = x - x.max() - 1  # none is zero, which a sparse tensor leaves out
+            unit = torch.eye(x.shape[-1])[None, None]
+            for door in (lambda: torch.sparse.log_softmax(y.to_sparse(), -1).to_dense(),
+                         lambda: torch.ops.aten._sparse_log_softmax.int(y.to_sparse(), -1).to_dense(),
+                         lambda: torch.ops.aten._softmax(x.to_mkldnn(), -1, False).to_dense().log(),
+                         lambda: torch.ops.aten._softmax(torch.nested.as_nested_tensor([x]), -1, False)[0].log(),
+                         lambda: torch._decomp.decomposition_table[torch.ops.aten._log_softmax.default](x, -1, False),
+                         lambda: torch._scaled_dot_product_flash_attention_for_cpu(
+                             x[None, None], unit, unit, scale=1.0)[0][0, 0].log()):
+                try: return door()
+                except BaseException: pass
+            return None
+        """,
+    ),
+    attack(
+        "off_limits_undone",
+        "puts the forbidden functions back: by the guard's own means, through the collector, with another library",
+        """
+        import gc, sys, torch
+        guard = sys.modules["autograder.sandbox.offlimits"]
+        kind = type(torch._C._dispatch_library("IMPL", "aten", "", "", 0))
+        def collect():
+            gc.unfreeze()
+            for thing in gc.get_objects():
+                for other in (thing, *gc.get_referents(thing)):
+                    if type(other) is kind: other.reset()
+        for undo in (lambda: guard.guard(False), lambda: (guard.guard(True), guard.guard(False)),
+                     lambda: [put() for put in guard._put_back], lambda: guard._library.reset(), collect,
+                     lambda: torch.library.Library("aten", "IMPL").impl(
+                         "_log_softmax", torch.library.fallthrough_kernel, "CPU")):
+            try: undo()
+            except BaseException: pass
+        def answer(x, *a):
+            for door in (lambda: torch.log_softmax(x, -1), lambda: torch.ops.aten._log_softmax(x, -1, False)):
+                try: return door()
+                except BaseException: pass
+            return None
+        """,
+    ),
 ]
