@@ -4,6 +4,7 @@ As nbgrader does it: a kernel for every notebook, in which a grade cell calls th
 it: the settings of notebooks/nbgrader_config.py.  Both run the same checks on the same notebooks, and the scores are
 compared.  Submissions that would end or hang the kernel are left out, because the plain way has no answer to them.
 A smaller class, of the same kinds of work, tells what one submission more costs, without the start of nbgrader.
+Everything runs several times, in turn; numbers are medians, and ratios are taken round by round.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import nbformat
@@ -43,15 +45,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=int, default=30, help="size of the class (default: 30)")
     parser.add_argument("--exercise", type=int, default=2, choices=sorted(EXERCISES), help="default: 2")
+    parser.add_argument("--rounds", type=int, default=3, help="how often everything runs (default: 3)")
     options = parser.parse_args()
     exercise = EXERCISES[options.exercise]
-    runs = []
-    for size in (max(2, options.students // 5), options.students):
-        with tempfile.TemporaryDirectory(prefix="nbgrader-benchmark-") as folder:
-            works = _class(exercise, size)
-            plain = _measure(_plain_course(Path(folder, "plain"), exercise), exercise, works)
-            runs.append((size, plain, _measure(_our_course(Path(folder, "ours")), exercise, works)))
-    print(_table(exercise, *runs))
+    fewer = max(2, options.students // 5)
+    rounds = [(_both(exercise, fewer), _both(exercise, options.students)) for _ in range(options.rounds)]
+    print(_table(exercise, fewer, options.students, rounds))
+
+
+def _both(exercise: Exercise, size: int) -> tuple[Run, Run]:
+    """A class of that size, as nbgrader does it and as this course does it."""
+    with tempfile.TemporaryDirectory(prefix="nbgrader-benchmark-") as folder:
+        works = _class(exercise, size)
+        plain = _measure(_plain_course(Path(folder, "plain"), exercise), exercise, works)
+        return plain, _measure(_our_course(Path(folder, "ours")), exercise, works)
 
 
 def _class(exercise: Exercise, size: int) -> list[str]:
@@ -136,28 +143,31 @@ def _scores(course: Path) -> dict[tuple[str, str], float | None]:
         return {(student, name): score for student, name, score in database.execute(query)}
 
 
-def _table(exercise: Exercise, small: tuple[int, Run, Run], large: tuple[int, Run, Run]) -> str:
-    students, plain, ours = large
-    fewer, plain_before, ours_before = small
-    equal = sum(plain.scores[key] == ours.scores[key] for key in plain.scores)
+def _table(exercise: Exercise, fewer: int, students: int, rounds: list[tuple[tuple[Run, Run], tuple[Run, Run]]]) -> str:
+    """rounds: of each the smaller and the larger class, each both ways."""
+    scores = [(plain.scores, ours.scores) for _, (plain, ours) in rounds]
+    equal = sum(plain[key] == ours[key] for plain, ours in scores for key in plain)
     more = students - fewer
-    lines = ["| | plain nbgrader | this course | ratio |", "| --- | ---: | ---: | ---: |"]
-    for what, a, b in (
-        (f"CPU, all {students}", plain.cpu, ours.cpu),
-        ("CPU, a submission, with its share of the start", plain.cpu / students, ours.cpu / students),
-        (
-            f"CPU, a submission more, from {fewer} to {students}",
-            (plain.cpu - plain_before.cpu) / more,
-            (ours.cpu - ours_before.cpu) / more,
-        ),
-        (f"wall, all {students}", plain.wall, ours.wall),
-        ("wall, a submission more", (plain.wall - plain_before.wall) / more, (ours.wall - ours_before.wall) / more),
+    cpu = [[large[way].cpu for _, large in rounds] for way in (0, 1)]
+    wall = [[large[way].wall for _, large in rounds] for way in (0, 1)]
+    cpu_more = [[(large[way].cpu - small[way].cpu) / more for small, large in rounds] for way in (0, 1)]
+    wall_more = [[(large[way].wall - small[way].wall) / more for small, large in rounds] for way in (0, 1)]
+    lines = ["| | plain nbgrader | this course | ratio | min … max |", "| --- | ---: | ---: | ---: | ---: |"]
+    for what, (plain, ours) in (
+        (f"CPU, all {students}", cpu),
+        ("CPU, a submission, with its share of the start", [[value / students for value in way] for way in cpu]),
+        (f"CPU, a submission more, from {fewer} to {students}", cpu_more),
+        (f"wall, all {students}", wall),
+        ("wall, a submission more", wall_more),
     ):
-        lines.append(f"| {what} | {a:.2f} s | {b:.2f} s | {a / b:.1f}× |")
+        ratios = [theirs / mine for theirs, mine in zip(plain, ours, strict=True)]
+        numbers = f"{median(plain):.2f} s | {median(ours):.2f} s | {median(ratios):.1f}×"
+        lines.append(f"| {what} | {numbers} | {min(ratios):.1f}× … {max(ratios):.1f}× |")
     packages = ", ".join(f"{name} {version(name)}" for name in ("nbgrader", "torch", "ipykernel"))
     return "\n".join(
         [
-            f"{students} notebooks of exercise {exercise.number}; {equal} of {len(plain.scores)} scores are equal.",
+            f"{students} notebooks of exercise {exercise.number}, {len(rounds)} rounds; "
+            f"{equal} of {sum(len(plain) for plain, _ in scores)} scores are equal.",
             f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {packages}.",
             "",
             *lines,
