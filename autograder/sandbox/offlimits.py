@@ -116,6 +116,8 @@ def prepared() -> tuple[list[tuple[Holder, Any, Refusal]], list[tuple[str, str, 
     names: list[tuple[Holder, Any, Refusal]] = []
     for place in _PLACES:
         there = _find(place)
+        if there is None:  # another version of PyTorch
+            continue
         holder = there if isinstance(there, type) else vars(there)
         for name in _FUNCTIONS:
             original = getattr(there, name, None)
