@@ -58,6 +58,8 @@ def plain_python(source: str) -> tuple[str, list[tuple[int, str]]]:
     if not _SIGN.search(source):
         return source, skipped
     lines = source.split("\n")
+    if not any(_only_ipython(line) for line in lines if _SIGN.search(line)):
+        return source, skipped
     start = 0
     while (first := _first_code(lines, start)) is not None and (magic := _CELL_MAGIC.match(lines[first])):
         skipped.append((first + 1, lines[first].strip()))

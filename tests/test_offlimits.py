@@ -18,6 +18,7 @@ from autograder.sandbox import offlimits
 x, labels = torch.randn(2, 5), torch.tensor([1, 4])
 unit = torch.eye(5).expand(1, 2, 5, 5)
 right = torch.log_softmax(x, -1)
+offlimits.forget_what_is_written_out()
 offlimits.guard(True)
 offlimits.seal()
 
@@ -35,6 +36,14 @@ def undone_by_another_library(function):
     library.impl("_log_softmax", function, "CPU")
     library._destroy()
     return torch.ops.aten._log_softmax(x, -1, False)
+
+def undone_by_the_closure(function, *more):
+    for cell in function.__closure__:
+        try:
+            return cell.cell_contents(x, -1, *more)
+        except (TypeError, offlimits.OffLimitsError):
+            pass
+    return F.log_softmax(x, -1)
 
 def tried(door):
     try:
@@ -77,6 +86,9 @@ _DOORS = [
     "torch._refs.log_softmax(x, -1)",
     "torch._decomp.decompositions._log_softmax(x, -1, False)",
     "torch._decomp.decomposition_table[torch.ops.aten._log_softmax.default](x, -1, False)",
+    "torch.ops.aten._log_softmax.default.py_kernels[torch._C.DispatchKey.Meta](x, -1, False)",
+    "torch.library.get_kernel('aten::_log_softmax', 'Meta').call_boxed("
+    "torch._C.DispatchKeySet(torch._C.DispatchKey.CPU), x, -1, False)",
     "torch.vmap(lambda row: torch.ops.aten._log_softmax(row, -1, False))(x)",
     "torch.jit.trace(lambda t: torch.ops.aten._log_softmax(t, -1, False), x)(x)",
     "F.scaled_dot_product_attention(x[None, :, None, :].expand(1, 2, 5, 5), unit, unit, scale=1.0)[0, :, 0].log()",
@@ -90,11 +102,14 @@ _DOORS = [
 _UNDOING = [
     "(offlimits.guard(False), torch.log_softmax(x, -1))[1]",
     "(offlimits.guard(True), offlimits.guard(False), torch.ops.aten._log_softmax(x, -1, False))[2]",
-    "([put() for put in offlimits._put_back], torch.log_softmax(x, -1))[1]",
+    "([offlimits._put(*was) for was in offlimits._was], torch.log_softmax(x, -1))[1]",
+    "undone_by_the_closure(torch._decomp.decompositions._log_softmax, False)",
+    "undone_by_the_closure(torch._refs.log_softmax)",
     "undone_by_the_collector()",
     "undone_by_another_library(torch.library.fallthrough_kernel)",
     "undone_by_another_library(lambda *arguments: arguments[0])",
-    "F.log_softmax.__closure__[2].cell_contents(x, -1)",
+    "undone_by_the_closure(F.softmax).log()",
+    "undone_by_the_closure(torch.Tensor.softmax).log()",
 ]
 _NAMED = "offlimits._library.reset()"
 _OPEN = [

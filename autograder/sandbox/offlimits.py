@@ -13,7 +13,7 @@ import ctypes
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import CodeType
 from typing import Any
@@ -54,13 +54,12 @@ _PLACES = (
     "torch.sparse",
     "torch.nn.functional",
     "torch._VF",
-    "torch._refs",
-    "torch._refs.nn.functional",
-    "torch._refs.special",
-    "torch._decomp.decompositions",
     "torch.masked",
     "torch.masked._ops",
 )
+#: Where it is written out in Python, of operators that are allowed: PyTorch's own, for its compilers.
+_WRITTEN_OUT = ("torch._refs", "torch._refs.nn.functional", "torch._refs.special", "torch._decomp.decompositions")
+_ASKED_BY_DISTRIBUTIONS = ("torch.nn.functional.softmax", "torch.Tensor.softmax")
 #: Operators of PyTorch that compute one of them; attention does if its values are the unit matrix.
 _OPERATOR = re.compile(r"softmax|cross_entropy|nll_loss|attention")
 _NO_OPERATOR = re.compile(r"backward|binary_|poisson_")
@@ -69,7 +68,7 @@ Refusal = Callable[..., Any]
 Holder = dict[Any, Any] | type
 
 _MISSING = object()
-_put_back: list[Callable[[], None]] = []
+_was: list[tuple[Holder, Any, Any]] = []  # holder, name, value
 _library: Any = None
 
 
@@ -85,11 +84,13 @@ def guard(wanted: bool) -> None:
     if not wanted:
         _library.reset()
         _library = None
-        while _put_back:
-            _put_back.pop()()
+        while _was:
+            _put(*_was.pop())
         return
     names, kernels = prepared()
-    _put_back.extend(_replaced(holder, name, refusal) for holder, name, refusal in names)
+    for holder, name, refusal in names:
+        _was.append((holder, name, (vars(holder) if isinstance(holder, type) else holder).get(name, _MISSING)))
+        _put(holder, name, refusal)
     # what torch.library.Library is made of; that itself is found among the objects of the collector
     _library = torch._C._dispatch_library("IMPL", "aten", "", __file__, 0)
     with warnings.catch_warnings():
@@ -99,37 +100,42 @@ def guard(wanted: bool) -> None:
 
 
 def seal() -> None:
-    """Leave it as it is for as long as this process lives: what could put it back is kept where no name leads to it."""
-    global _library
-    if _library is not None:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_library))
-    _library = None
-    _put_back.clear()
+    """Leave it as it is for as long as this process lives: what could put it back is kept where no name leads to it.
+
+    It is not freed: that would write to a page for every name.
+    """
+    global _library, _was
+    for kept in (_library, _was):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    _library, _was = None, []
+
+
+def forget_what_is_written_out() -> None:
+    """Take PyTorch's own versions in Python from where they have a name, for good: no exercise has a use for them.
+
+    What replaces them holds on to nothing: through what hides a function it would be found.
+    """
+    allowed = _distributions()
+    for place, there, name in _found(_WRITTEN_OUT):
+        setattr(there, name, _refusing(f"{place}.{name}", None, allowed))
+    for operator in list(torch._decomp.decomposition_table):
+        if _computes_it(name := str(operator).removeprefix("aten.")):
+            torch._decomp.decomposition_table[operator] = _kernel(name, allowed)
+            operator.py_kernels.update(dict.fromkeys(operator.py_kernels, _kernel(name, allowed)))
 
 
 @cache
 def prepared() -> tuple[list[tuple[Holder, Any, Refusal]], list[tuple[str, str, Refusal]]]:
     """What takes the place of which name of a holder, and of which kernel for which kind of tensor."""
-    from torch.distributions import utils
-
-    allowed = utils.logits_to_probs.__code__
+    allowed = _distributions()
     names: list[tuple[Holder, Any, Refusal]] = []
-    for place in _PLACES:
-        there = _find(place)
-        if there is None:  # another version of PyTorch
-            continue
-        holder = there if isinstance(there, type) else vars(there)
-        for name in _FUNCTIONS:
-            original = getattr(there, name, None)
-            if callable(original):
-                names.append((holder, name, _refusing(f"{place}.{name}", original, allowed)))
+    for place, there, name in _found(_PLACES):
+        whole = f"{place}.{name}"
+        asked = getattr(there, name) if whole in _ASKED_BY_DISTRIBUTIONS else None
+        names.append((there if isinstance(there, type) else vars(there), name, _refusing(whole, asked, allowed)))
     for module in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
         found = [name for name in _MODULES if hasattr(module, name)]
         names += [(vars(module), name, _refusing(f"torch.nn.{name}", None, allowed)) for name in found]
-    for operator in torch._decomp.decomposition_table:
-        name = str(operator).removeprefix("aten.")
-        if _computes_it(name):
-            names.append((torch._decomp.decomposition_table, operator, _kernel(name, allowed)))
     return names, [(name, key, _kernel(name, allowed)) for name, key in _kernels()]
 
 
@@ -137,6 +143,7 @@ def _kernels() -> list[tuple[str, str]]:
     """The kernels to replace: name without the library's, and dispatch key."""
     keys = [key for key in dir(torch._C.DispatchKey) if key.endswith(("CPU", "CUDA")) and not key.startswith("Auto")]
     keys.append("MkldnnCPU")  # which that list leaves out
+    keys.append("Meta")  # what is registered there is written out in Python
     found = []
     for schema in torch._C._jit_get_all_schemas():
         library, _, name = f"{schema.name}.{schema.overload_name}".rstrip(".").partition("::")
@@ -150,6 +157,12 @@ def _computes_it(operator: str) -> bool:
     return _OPERATOR.search(operator) is not None and _NO_OPERATOR.search(operator) is None
 
 
+def _found(places: Sequence[str]) -> list[tuple[str, Any, str]]:
+    """Where which of the functions are: (place, what is there, name).  Another version of PyTorch lacks some."""
+    there = [(place, _find(place)) for place in places]
+    return [(place, one, name) for place, one in there for name in _FUNCTIONS if callable(getattr(one, name, None))]
+
+
 def _find(place: str) -> Any:
     first, *rest = place.split(".")
     holder: Any = sys.modules[first]
@@ -158,14 +171,21 @@ def _find(place: str) -> Any:
     return holder
 
 
-def _replaced(holder: Holder, name: Any, value: Any) -> Callable[[], None]:
-    """Put a value into the place of another; what puts that back."""
-    was = vars(holder).get(name, _MISSING) if isinstance(holder, type) else holder.get(name, _MISSING)
+def _put(holder: Holder, name: Any, value: Any) -> None:
+    """Put a value, or none, into a holder."""
     if isinstance(holder, type):
-        setattr(holder, name, value)
-        return lambda: delattr(holder, name) if was is _MISSING else setattr(holder, name, was)
-    holder[name] = value
-    return lambda: holder.pop(name) if was is _MISSING else holder.update({name: was})
+        delattr(holder, name) if value is _MISSING else setattr(holder, name, value)
+    elif value is _MISSING:
+        holder.pop(name)
+    else:
+        holder[name] = value
+
+
+def _distributions() -> CodeType:
+    """What asks for a softmax in torch.distributions."""
+    from torch.distributions import utils
+
+    return utils.logits_to_probs.__code__
 
 
 def _from_distributions(allowed: CodeType) -> bool:

@@ -126,48 +126,57 @@ def filter_for(own_pid: int) -> bytes | None:
     ]
     if MACHINE == "x86_64":
         program += [_step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, refuse)]
-    for numbers in _REFUSED.values():
-        if numbers[column] is not None:
-            program += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, refuse)]
+    refused = [number for numbers in _REFUSED.values() if (number := numbers[column]) is not None]
+    cases = {number: [_step(_RETURN, refuse)] for number in refused}
     # clone3 hides its flags in memory: say it does not exist, and libc falls back to clone
-    program += [_step(_EQUAL, _CLONE3, 0, 1), _step(_RETURN, _ERROR | errno.ENOSYS)]
+    cases[_CLONE3] = [_step(_RETURN, _ERROR | errno.ENOSYS)]
     # clone: threads only
-    program += [
-        _step(_EQUAL, _CLONE[MACHINE], 0, 4),
+    cases[_CLONE[MACHINE]] = [
         _step(_LOAD, 16),
         _step(_ANY_BIT, _CLONE_THREAD, 0, 1),
         _step(_RETURN, _ALLOW),
         _step(_RETURN, refuse),
     ]
     # signals to itself only; limits of itself only
-    own = {_KILL_CALL[MACHINE]: own_pid, _TGKILL[MACHINE]: own_pid, _PRLIMIT[MACHINE]: 0}
-    for number, process in own.items():
-        program += [
-            _step(_EQUAL, number, 0, 4),
+    for call, process in ((_KILL_CALL, own_pid), (_TGKILL, own_pid), (_PRLIMIT, 0)):
+        cases[call[MACHINE]] = [
             _step(_LOAD, 16),
             _step(_EQUAL, process & 0xFFFFFFFF, 0, 1),
             _step(_RETURN, _ALLOW),
             _step(_RETURN, refuse),
         ]
-    program += _refusing(_PRCTL[MACHINE], 16, (_PR_SET_PDEATHSIG,), refuse)
-    program += _refusing(_FCNTL[MACHINE], 24, _OWNERS, refuse)
-    program += _refusing(_IOCTL[MACHINE], 24, _SOCKET_OWNERS, refuse)
-    program.append(_step(_RETURN, _ALLOW))
-    return b"".join(program)
+    cases[_PRCTL[MACHINE]] = _refusing(16, (_PR_SET_PDEATHSIG,), refuse)
+    cases[_FCNTL[MACHINE]] = _refusing(24, _OWNERS, refuse)
+    cases[_IOCTL[MACHINE]] = _refusing(24, _SOCKET_OWNERS, refuse)
+    return b"".join(program + _search(sorted(cases.items())))
 
 
-def _refusing(number: int, where: int, values: tuple[int, ...], refuse: int) -> list[bytes]:
+def _search(cases: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """Steps that find the call's number by halves, and go on with what belongs to it; every other call is allowed.
+
+    The kernel tries a new filter on every call there is: comparing with one after the other took 0.2 ms of a worker.
+    """
+    if len(cases) > 2:
+        half = len(cases) // 2
+        below, above = _search(cases[:half]), _search(cases[half:])
+        return [_step(_AT_LEAST, cases[half][0], len(below), 0), *below, *above]
+    steps = []
+    for number, what in cases:
+        steps += [_step(_EQUAL, number, 0, len(what)), *what]
+    return [*steps, _step(_RETURN, _ALLOW)]
+
+
+def _refusing(where: int, values: tuple[int, ...], refuse: int) -> list[bytes]:
     """Steps that refuse a call if the argument at that place of the data has one of the values."""
     steps = [_step(_LOAD, where)]
     for value in values:
         steps += [_step(_EQUAL, value, 0, 1), _step(_RETURN, refuse)]
-    steps.append(_step(_RETURN, _ALLOW))
-    return [_step(_EQUAL, number, 0, len(steps)), *steps]
+    return [*steps, _step(_RETURN, _ALLOW)]
 
 
 def own_filter() -> bytes | None:
     return filter_for(os.getpid())
 
 
-def _step(code: int, operand: int | None, if_true: int = 0, if_false: int = 0) -> bytes:
+def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_true, if_false, operand)

@@ -71,7 +71,7 @@ def _warm_requests() -> list[bytes]:
     x, numbers, call = torch.zeros(2, 3, requires_grad=True), [1, 2], bytes(16)
     plain: list[Any] = [[], None, True, 0.5, torch.int64, np.zeros(2), {"a": (1,)}]
     requests: list[list[Any]] = [
-        ["load", call, _WARM_MODULE, [[f"{_WARM_MODULE}.py", _WARM_TEXT, False]]],
+        ["load", call, _WARM_MODULE, [["cell 1", "x = 1 / 0\ny = 2", True], [f"{_WARM_MODULE}.py", _WARM_TEXT, False]]],
         ["call", call, "right", [x, numbers], {"scale": 2.0}, False, False],
         ["grad", call, call, [0], [torch.ones(())]],
         ["call", call, "right", [x, []], {}, False, False],

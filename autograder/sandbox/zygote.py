@@ -106,15 +106,17 @@ def _warm_up(preload: list[str]) -> None:
     import torch
 
     pages.fill_gaps()  # what is ours lies together, too
-    from autograder.sandbox import dataloader, offlimits, worker
+    from autograder.sandbox import dataloader, offlimits, warming, worker
 
     torch.set_num_threads(1)
     dataloader.load_in_this_process()
     x = torch.randn(4, 4, requires_grad=True)
     (torch.logsumexp(x @ x, -1).sum() + x.bfloat16().float().exp().mean()).backward()
     np.linalg.norm(np.ones((3, 3)))
+    warming.common_calls()
     worker.warm_up()
     offlimits.prepared()
+    offlimits.forget_what_is_written_out()
     for name in preload:
         importlib.import_module(name)
     tempfile.tempdir = None  # a library may have asked: every worker has a folder of its own

@@ -16,9 +16,9 @@ class Closed(Exception):
     """The other side is gone."""
 
 
-def framed(message: bytes) -> bytes:
-    """The message as it goes over the stream."""
-    return _LENGTH.pack(len(message)) + message
+def framed(*messages: bytes) -> bytes:
+    """The messages as they go over the stream."""
+    return b"".join([piece for message in messages for piece in (_LENGTH.pack(len(message)), message)])
 
 
 def send(channel: socket.socket, message: bytes) -> None:

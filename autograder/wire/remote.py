@@ -36,6 +36,8 @@ from autograder.wire.zygote_process import Worker, Zygote
 #: What one call may ask of functions of the grader's, which may keep what they are given: bytes and items in all.
 MAX_ASKED_BYTES = 256 * 1024 * 1024
 MAX_ASKED_ITEMS = 5_000_000
+#: Tells a worker that it may forget what was asked before.
+_END = Encoder().pack(["end", b""])
 #: What a function of the grader's may change in place, as it would locally.
 _CHANGEABLE = (torch.Tensor, np.ndarray, list)
 
@@ -61,7 +63,7 @@ class RemoteStudent(Student):
         self._trap: list[str] | None = None
         self._replaced: dict[str, Handle | Lent] = {}
         self._again = False
-        self._holding = self._tracked = False
+        self._holding = self._tracked = self._over = False
         self._reads = 0
 
     # -- checks and their time --------------------------------------------------------------------------------------
@@ -180,10 +182,12 @@ class RemoteStudent(Student):
         self._tidy()
 
     def _tidy(self) -> None:
-        """What was asked before is over: the worker may forget it, and the shared memory is free."""
+        """What was asked before is over: the worker may forget it, and the shared memory is free.
+
+        It is told before it is asked again, and not woken for that alone.
+        """
         if self._worker is not None and (self._worker.arena.used or self._holding):
-            with contextlib.suppress(frames.Closed):  # it is gone: noticed when it is asked again
-                self._send(self._worker, Encoder().pack(["end", b""]))
+            self._over = True
             self._holding = self._tracked = False
             self._worker.arena.reset()
 
@@ -244,6 +248,7 @@ class RemoteStudent(Student):
 
     def _drop(self) -> int | None:
         self._budget.gone()
+        self._over = False
         worker, self._worker = self._worker, None
         return None if worker is None else worker.close()
 
@@ -328,8 +333,9 @@ class RemoteStudent(Student):
 
     def _send(self, worker: Worker, message: bytes) -> None:
         """Send a message; the time that a worker takes to read it is its own."""
+        before, self._over = [_END] if self._over else [], False
         with self._budget.waiting():
-            worker.send(message)
+            worker.send(*before, message)
 
     def _gone(self) -> Interrupted:
         """What to say of a worker that is not heard any more."""

@@ -51,6 +51,7 @@ RUNTIME = [
     "sandbox/pages.py",
     "sandbox/seccomp.py",
     "sandbox/syscalls.py",
+    "sandbox/warming.py",
     "sandbox/worker.py",
     "sandbox/zygote.py",
     *(f"sandbox/fixtures/{path.name}" for path in sorted((PACKAGE / "sandbox" / "fixtures").glob("*.py"))),
@@ -399,9 +400,9 @@ class Worker:
         """Whether the process is gone; a process that ends closes its channel a moment before."""
         return bool(select.select([self.pidfd], [], [], 1.0)[0])
 
-    def send(self, message: bytes) -> None:
-        """Send a message.  Raises frames.Closed if it is not read, whole, within `SEND_SECONDS`."""
-        rest = memoryview(frames.framed(message))
+    def send(self, *messages: bytes) -> None:
+        """Send messages.  Raises frames.Closed if they are not read, whole, within `SEND_SECONDS`."""
+        rest = memoryview(frames.framed(*messages))
         try:
             rest = self._sent(rest)
             if rest:

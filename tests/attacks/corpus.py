@@ -865,7 +865,7 @@ ATTACKS = [
                 for other in (thing, *gc.get_referents(thing)):
                     if type(other) is kind: other.reset()
         for undo in (lambda: guard.guard(False), lambda: (guard.guard(True), guard.guard(False)),
-                     lambda: [put() for put in guard._put_back], lambda: guard._library.reset(), collect,
+                     lambda: [guard._put(*was) for was in guard._was], lambda: guard._library.reset(), collect,
                      lambda: torch.library.Library("aten", "IMPL").impl(
                          "_log_softmax", torch.library.fallthrough_kernel, "CPU")):
             try: undo()
