@@ -18,7 +18,6 @@ from autograder.sandbox import offlimits
 x, labels = torch.randn(2, 5), torch.tensor([1, 4])
 unit = torch.eye(5).expand(1, 2, 5, 5)
 right = torch.log_softmax(x, -1)
-offlimits.forget_what_is_written_out()
 offlimits.guard(True)
 offlimits.seal()
 

@@ -13,7 +13,7 @@ import ctypes
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from types import CodeType
 from typing import Any
@@ -54,11 +54,14 @@ _PLACES = (
     "torch.sparse",
     "torch.nn.functional",
     "torch._VF",
+    "torch._refs",
+    "torch._refs.nn.functional",
+    "torch._refs.special",
+    "torch._decomp.decompositions",
     "torch.masked",
     "torch.masked._ops",
 )
-#: Where it is written out in Python, of operators that are allowed: PyTorch's own, for its compilers.
-_WRITTEN_OUT = ("torch._refs", "torch._refs.nn.functional", "torch._refs.special", "torch._decomp.decompositions")
+#: What replaces anything else holds on to nothing: through that it would be found.
 _ASKED_BY_DISTRIBUTIONS = ("torch.nn.functional.softmax", "torch.Tensor.softmax")
 #: Operators of PyTorch that compute one of them; attention does if its values are the unit matrix.
 _OPERATOR = re.compile(r"softmax|cross_entropy|nll_loss|attention")
@@ -110,32 +113,32 @@ def seal() -> None:
     _library, _was = None, []
 
 
-def forget_what_is_written_out() -> None:
-    """Take PyTorch's own versions in Python from where they have a name, for good: no exercise has a use for them.
-
-    What replaces them holds on to nothing: through what hides a function it would be found.
-    """
-    allowed = _distributions()
-    for place, there, name in _found(_WRITTEN_OUT):
-        setattr(there, name, _refusing(f"{place}.{name}", None, allowed))
-    for operator in list(torch._decomp.decomposition_table):
-        if _computes_it(name := str(operator).removeprefix("aten.")):
-            torch._decomp.decomposition_table[operator] = _kernel(name, allowed)
-            operator.py_kernels.update(dict.fromkeys(operator.py_kernels, _kernel(name, allowed)))
-
-
 @cache
 def prepared() -> tuple[list[tuple[Holder, Any, Refusal]], list[tuple[str, str, Refusal]]]:
     """What takes the place of which name of a holder, and of which kernel for which kind of tensor."""
-    allowed = _distributions()
+    from torch.distributions import utils
+
+    allowed = utils.logits_to_probs.__code__
     names: list[tuple[Holder, Any, Refusal]] = []
-    for place, there, name in _found(_PLACES):
-        whole = f"{place}.{name}"
-        asked = getattr(there, name) if whole in _ASKED_BY_DISTRIBUTIONS else None
-        names.append((there if isinstance(there, type) else vars(there), name, _refusing(whole, asked, allowed)))
+    for place in _PLACES:
+        there = _find(place)
+        if there is None:  # another version of PyTorch
+            continue
+        holder = there if isinstance(there, type) else vars(there)
+        for name in _FUNCTIONS:
+            if callable(original := getattr(there, name, None)):
+                whole = f"{place}.{name}"
+                asked = original if whole in _ASKED_BY_DISTRIBUTIONS else None
+                names.append((holder, name, _refusing(whole, asked, allowed)))
     for module in (torch.nn, torch.nn.modules, torch.nn.modules.activation, torch.nn.modules.loss):
         found = [name for name in _MODULES if hasattr(module, name)]
         names += [(vars(module), name, _refusing(f"torch.nn.{name}", None, allowed)) for name in found]
+    for operator in torch._decomp.decomposition_table:
+        name = str(operator).removeprefix("aten.")
+        if _computes_it(name):
+            refusal = _kernel(name, allowed)
+            names.append((torch._decomp.decomposition_table, operator, refusal))
+            names += [(operator.py_kernels, key, refusal) for key in operator.py_kernels]
     return names, [(name, key, _kernel(name, allowed)) for name, key in _kernels()]
 
 
@@ -157,12 +160,6 @@ def _computes_it(operator: str) -> bool:
     return _OPERATOR.search(operator) is not None and _NO_OPERATOR.search(operator) is None
 
 
-def _found(places: Sequence[str]) -> list[tuple[str, Any, str]]:
-    """Where which of the functions are: (place, what is there, name).  Another version of PyTorch lacks some."""
-    there = [(place, _find(place)) for place in places]
-    return [(place, one, name) for place, one in there for name in _FUNCTIONS if callable(getattr(one, name, None))]
-
-
 def _find(place: str) -> Any:
     first, *rest = place.split(".")
     holder: Any = sys.modules[first]
@@ -179,13 +176,6 @@ def _put(holder: Holder, name: Any, value: Any) -> None:
         holder.pop(name)
     else:
         holder[name] = value
-
-
-def _distributions() -> CodeType:
-    """What asks for a softmax in torch.distributions."""
-    from torch.distributions import utils
-
-    return utils.logits_to_probs.__code__
 
 
 def _from_distributions(allowed: CodeType) -> bool:

@@ -49,7 +49,7 @@ x.long()
 n.float(), n.bool(), n.int(), b.long(), b.float(), b.int(), x.type(torch.float64), x.cpu(), x.data, x.grad
 x.is_contiguous()
 x[0, 0].item(), float(x[0, 0]), int(n[0, 0]), bool(b[0, 0]), x.tolist(), n.tolist(), x.numpy(), np.asarray(x), repr(x)
-repr(n)
+repr(n), np.linalg.norm(x.numpy())
 x.shape, x.size(), x.size(-1), x.dim(), x.ndim, x.numel(), x.dtype, x.device, x.stride(), x.element_size(), x.data_ptr()
 x.is_floating_point(), torch.is_tensor(x), torch.is_floating_point(x), torch.finfo(x.dtype).min
 torch.iinfo(n.dtype).max
@@ -69,6 +69,7 @@ z = x.clone().requires_grad_()
 torch.stack([z[b].sum(), z[0].sum(), z.max(), torch.where(b, z, 0.0).sum()]).sum().backward()
 z = x.clone().requires_grad_()
 (z - z.amax(-1, keepdim=True) - z.logsumexp(-1, keepdim=True)).gather(-1, n).neg().mean().backward()
+z = x.clone().requires_grad_(); (z.bfloat16().float() + z.half().float()).mean().backward()
 z = x.clone().requires_grad_()
 (z / 2 + z.masked_fill(b, 0.0) + z.unsqueeze(0).transpose(1, 2).reshape(2, 3)).sum().backward()
 """.strip().split("\n")

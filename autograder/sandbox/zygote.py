@@ -102,7 +102,6 @@ def _supervise(control: socket.socket) -> None:
 def _warm_up(preload: list[str]) -> None:
     import importlib
 
-    import numpy as np
     import torch
 
     pages.fill_gaps()  # what is ours lies together, too
@@ -110,17 +109,12 @@ def _warm_up(preload: list[str]) -> None:
 
     torch.set_num_threads(1)
     dataloader.load_in_this_process()
-    x = torch.randn(4, 4, requires_grad=True)
-    (torch.logsumexp(x @ x, -1).sum() + x.bfloat16().float().exp().mean()).backward()
-    np.linalg.norm(np.ones((3, 3)))
     warming.common_calls()
     worker.warm_up()
     offlimits.prepared()
-    offlimits.forget_what_is_written_out()
     for name in preload:
         importlib.import_module(name)
     tempfile.tempdir = None  # a library may have asked: every worker has a folder of its own
-    del x
 
 
 @dataclass
