@@ -89,6 +89,24 @@ def test_gradients_of_several_calls_stay_apart(room: RemoteClassroom) -> None:
         assert [x.grad.item() for x in xs] == [0, 2, 4, 6, 8]
 
 
+def test_a_worker_forgets_what_was_asked_in_a_check_that_is_over(room: RemoteClassroom) -> None:
+    code = """
+        import gc, weakref
+        seen = []
+        def mean_nll(x):
+            gc.collect()
+            alive = sum(one() is not None for one in seen)
+            seen.append(weakref.ref(x))
+            return alive, x * 2
+    """
+    x = torch.ones(3, requires_grad=True)
+    with opened(room, code) as student:
+        assert [student.mean_nll(x)[0] for _ in range(3)] == [0, 1, 2]  # a gradient may still be asked for
+        student.end_check()
+        student.begin_check("mean_nll")
+        assert [student.mean_nll(x)[0] for _ in range(2)] == [0, 1]
+
+
 def test_a_detached_result_is_detached_here_too(room: RemoteClassroom) -> None:
     with opened(room, "def mean_nll(x): return x.detach() * 2") as student:
         assert not student.mean_nll(torch.ones(2, requires_grad=True)).requires_grad

@@ -43,6 +43,7 @@ def right(x, numbers, *, scale=1.0):
 def unwritten(x):
     raise NotImplementedError
 """
+_WARM_CELL = "cell 1"
 _WARM_ROUNDS = 20
 
 
@@ -62,7 +63,7 @@ def warm_up() -> None:
                 worker.step()
             for _ in _warm_requests()[:-1]:
                 Decoder(attach=lambda tensor, number: tensor).unpack(answers.receive())
-    for name in (_WARM_MODULE, f"{_WARM_MODULE}.py"):
+    for name in (_WARM_MODULE, f"{_WARM_MODULE}.py", _WARM_CELL):
         sys.modules.pop(name, None)
         linecache.cache.pop(name, None)
 
@@ -70,8 +71,9 @@ def warm_up() -> None:
 def _warm_requests() -> list[bytes]:
     x, numbers, call = torch.zeros(2, 3, requires_grad=True), [1, 2], bytes(16)
     plain: list[Any] = [[], None, True, 0.5, torch.int64, np.zeros(2), {"a": (1,)}]
+    parts = [[_WARM_CELL, "x = 1 / 0\ny = 2", True], [f"{_WARM_MODULE}.py", _WARM_TEXT, False]]
     requests: list[list[Any]] = [
-        ["load", call, _WARM_MODULE, [["cell 1", "x = 1 / 0\ny = 2", True], [f"{_WARM_MODULE}.py", _WARM_TEXT, False]]],
+        ["load", call, _WARM_MODULE, parts],
         ["call", call, "right", [x, numbers], {"scale": 2.0}, False, False],
         ["grad", call, call, [0], [torch.ones(())]],
         ["call", call, "right", [x, []], {}, False, False],
@@ -321,7 +323,7 @@ class _Worker:
     def _end(self) -> None:
         self._graphs.clear()
         self._remotes.clear()
-        self._inputs = []
+        self._inputs, self._outputs = [], []
 
 
 def _with_our_state(function: Callable[..., Any]) -> Callable[..., Any]:

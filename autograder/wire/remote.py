@@ -248,7 +248,6 @@ class RemoteStudent(Student):
 
     def _drop(self) -> int | None:
         self._budget.gone()
-        self._over = False
         worker, self._worker = self._worker, None
         return None if worker is None else worker.close()
 
