@@ -55,8 +55,6 @@ def plain_python(source: str) -> tuple[str, list[tuple[int, str]]]:
     A line inside brackets, a string or a continued statement is left alone: there, `%` is an operator.
     """
     skipped: list[tuple[int, str]] = []
-    if not _SIGN.search(source):
-        return source, skipped
     lines = source.split("\n")
     if not any(_only_ipython(line) for line in lines if _SIGN.search(line)):
         return source, skipped
