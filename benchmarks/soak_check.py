@@ -6,6 +6,7 @@ import json
 import os
 import re
 import statistics
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,15 +83,26 @@ def left_files(temporary: Path) -> list[str]:
 def left_processes(temporary: Path) -> list[str]:
     """Processes that were started by a run: its temporary folder stands in their command line or environment."""
     mark = os.fsencode(str(temporary))
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
+    pids = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if int(pid) != os.getpid()]
+    return [pid for pid in pids if mark in started_with(pid)]
+
+
+def started_with(pid: str) -> bytes:
+    """Its command line and environment; empty for one that has ended.
+
+    Both are empty, too, while execve has given a process its new memory but not yet filled it in (on a busy machine,
+    for milliseconds): such a process has a program already, which one that has ended and the kernel's own have not.
+    """
+    deadline = time.monotonic() + 10
+    try:
+        while True:
             known = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            continue
-        if mark in known and int(pid) != os.getpid():
-            found.append(pid)
-    return found
+            if known or time.monotonic() > deadline:
+                return known
+            os.readlink(f"/proc/{pid}/exe")
+            time.sleep(0.001)
+    except OSError:
+        return b""
 
 
 def growth(samples: Iterable[Sample], of: str, jobs: int) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import random
@@ -103,6 +104,21 @@ def test_a_process_that_goes_on_is_noticed(tmp_path: Path) -> None:
         assert soak_check.left_processes(tmp_path) == [str(process.pid)]
         process.kill()
     assert soak_check.left_processes(tmp_path) == []
+
+
+def test_a_process_that_has_hardly_begun_is_noticed(tmp_path: Path) -> None:
+    """While execve is at work, a process has neither a command line nor an environment; on a busy machine, for long."""
+    environment = {"TMPDIR": str(tmp_path), "PATH": os.environ["PATH"]}
+    with contextlib.ExitStack() as ending:
+        for _ in range(3 * (os.cpu_count() or 1)):
+            busy = ending.enter_context(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
+            ending.callback(busy.kill)
+        for _ in range(20):
+            with subprocess.Popen(["sleep", "60"], env=environment) as process:
+                known = soak_check.started_with(str(process.pid))
+                process.kill()
+            assert os.fsencode(tmp_path) in known
+    assert soak_check.started_with(str(process.pid)) == b""
 
 
 def test_growth_is_told_from_noise() -> None:
