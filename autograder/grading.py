@@ -23,6 +23,7 @@ from autograder.hidden.catalogue import catalogue
 from autograder.hidden.expect import Wrong
 from autograder.limits import Limits
 from autograder.report import Check, ExerciseReport, FunctionReport, Report, Verdict, plain_text
+from autograder.sandbox import torch_setup
 from autograder.sandbox.loading import Part, load
 from autograder.syllabus import Exercise
 from autograder.wire.errors import GraderFault, Interrupted, RemoteError
@@ -110,7 +111,7 @@ def grade_all(
 
     leases: what workers are made from, if another process has it already.
     """
-    torch.set_num_threads(1)
+    torch_setup.set_up()
     device = chosen_device(options.device)
     if options.in_process:
         _run(submissions, options, device, open_in_process, lambda: "in-process (no protection)", on_report)
@@ -125,7 +126,7 @@ def grade_in(
     classrooms: Classrooms, submissions: Iterable[Submission], options: Options, on_report: Callable[[Report], None]
 ) -> None:
     """Grade submissions in classrooms that are open already, and stay open."""
-    torch.set_num_threads(1)
+    torch_setup.set_up()
     _run(submissions, options, chosen_device(options.device), classrooms.open, lambda: classrooms.level, on_report)
 
 

@@ -93,6 +93,27 @@ def test_every_fault_is_asked_for() -> None:
     assert [name for name in named if not re.search(rf"\b{re.escape(name)}\b", text)] == []
 
 
+def test_only_what_is_called_is_made() -> None:
+    """Most tests call one function of `impl`; what the others would answer is not worked out."""
+    made: list[int] = []
+
+    class Implementation:
+        """One."""
+
+        def __init__(self, salt: int) -> None:
+            made.append(salt)
+
+        def __call__(self, value: int) -> tuple[int, int]:
+            """Answer."""
+            return made[-1], value
+
+    called: set[str] = set()
+    function = bench._made(Implementation, 5, "mask_tokens", called)
+    assert (function.__name__, function.__doc__, made, called) == ("mask_tokens", "Answer.", [], set())
+    assert [function(1), function(value=2)] == [(5, 1), (5, 2)]
+    assert (made, called) == ([5], {"mask_tokens"})
+
+
 @pytest.mark.parametrize(("fault", "family"), [(f, m) for f in faults()["faults"] for m in masking.FAMILIES])
 def test_a_wrong_masking_answers_where_right_ones_do(fault: str, family: type[masking.Masking]) -> None:
     """No fault makes an ordinary call raise: what exposes it is what it returns."""

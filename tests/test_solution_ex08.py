@@ -8,12 +8,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from autograder.hidden import journal
 from autograder.hidden.cases_ex08 import VOCABULARY, word_texts
 from autograder.hidden.expect import Wrong
 from autograder.hidden.journal import VOCAB_SIZE, Comparison, Journal, by_learning, make_texts
 from autograder.hidden.protocol import check_calls, check_choice, check_test_readings, table
 from autograder.hidden.run_records import f1
-from autograder.sandbox.fixtures.comparison import watched_models
+from autograder.sandbox.fixtures.comparison import fresh_model, watched_models
 from autograder.sandbox.fixtures.models import served_splits
 from exercises.kit import ComparisonConfig
 from solutions.ex08_baselines import bag_of_words, compare_baselines
@@ -87,6 +88,16 @@ def test_the_protocol_holds(comparison, records):
     check_test_readings(comparison, records, by_learning)
     check_choice(comparison, records, by_learning)
     check_calls(comparison, records, by_learning)
+
+
+def test_what_learns_is_told_without_making_a_model_for_every_run(comparison, monkeypatch):
+    made = []
+    monkeypatch.setattr(journal, "fresh_model", lambda *given, **named: made.append(1) or fresh_model(*given, **named))
+    part = dataclasses.replace(comparison)
+    methods = [by_learning(part, run)[0] for run in part.runs]
+    warm_up = ["full"]
+    assert methods == warm_up + 2 * ["frozen", "frozen", "full", "full"]
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,11 @@ class Comparison:
                 times[row[1]].append(event.at)
         return times
 
+    @cached_property
+    def encoder_size(self) -> int:
+        """How many numbers the encoder of a model has."""
+        return sum(p.numel() for p in fresh_model(0, **self.model_settings).encoder.parameters())
+
     def untrained(self, seed: int, part: str) -> torch.Tensor:
         """The logits (n, C) that make_model(seed) gives the texts of that part before any training, computed here."""
         model = fresh_model(seed, **self.model_settings).eval()
@@ -299,5 +304,4 @@ def by_learning(comparison: Comparison, run: Run) -> tuple[str, int | None, str 
     """Exercises 8 and 9: full and LoRA learn in the encoder, all of it or little of it; frozen does not."""
     if not run.learning:
         return "frozen", None, None
-    whole = sum(p.numel() for p in fresh_model(0, **comparison.model_settings).encoder.parameters())
-    return ("full" if run.learning == whole else "lora"), None, None
+    return ("full" if run.learning == comparison.encoder_size else "lora"), None, None

@@ -102,12 +102,10 @@ def _supervise(control: socket.socket) -> None:
 def _warm_up(preload: list[str]) -> None:
     import importlib
 
-    import torch
-
     pages.fill_gaps()  # what is ours lies together, too
-    from autograder.sandbox import dataloader, offlimits, warming, worker
+    from autograder.sandbox import dataloader, offlimits, torch_setup, warming, worker
 
-    torch.set_num_threads(1)
+    torch_setup.set_up()
     dataloader.load_in_this_process()
     warming.common_calls()
     worker.warm_up()

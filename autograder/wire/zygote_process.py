@@ -51,6 +51,7 @@ RUNTIME = [
     "sandbox/pages.py",
     "sandbox/seccomp.py",
     "sandbox/syscalls.py",
+    "sandbox/torch_setup.py",
     "sandbox/warming.py",
     "sandbox/worker.py",
     "sandbox/zygote.py",

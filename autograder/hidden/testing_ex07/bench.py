@@ -194,7 +194,7 @@ Implementation = dict[str, Callable[..., Any]]
 def _right(seed: int, label: str, number: int, called: set[str] | None = None) -> Implementation:
     """A right implementation: of each function the family whose turn it is."""
     return {
-        function: _noting(families[number % len(families)](_salt(seed, f"{label} {function}")), function, called)
+        function: _made(families[number % len(families)], _salt(seed, f"{label} {function}"), function, called)
         for function, families in FAMILIES.items()
     }
 
@@ -205,17 +205,21 @@ def _faulty(seed: int, function: str, fault: type[Any], number: int) -> Implemen
     families = FAMILIES[function]
     family = families[_salt(seed, label) % len(families)]
     implementation = _right(seed, label, number)
-    faulty = type("Faulty", (fault, family), {})(_salt(seed, f"{label} fault"))
-    return {**implementation, function: _noting(faulty, function, None)}
+    faulty = type("Faulty", (fault, family), {})
+    return {**implementation, function: _made(faulty, _salt(seed, f"{label} fault"), function)}
 
 
-def _noting(answer: Callable[..., Any], name: str, called: set[str] | None) -> Callable[..., Any]:
-    """The function under the name it has in `impl`."""
+def _made(kind: type[Any], salt: int, name: str, called: set[str] | None = None) -> Callable[..., Any]:
+    """One implementation of such a kind, under the name it has in `impl`; made when it is called for the first time."""
+    answer: Callable[..., Any] | None = None
 
-    @wraps(type(answer).__call__)
+    @wraps(kind.__call__)
     def function(*args: Any, **kwargs: Any) -> Any:
+        nonlocal answer
         if called is not None:
             called.add(name)
+        if answer is None:
+            answer = kind(salt)
         return answer(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
