@@ -102,6 +102,7 @@ def _supervise(control: socket.socket) -> None:
 def _warm_up(preload: list[str]) -> None:
     import importlib
 
+    importlib.import_module("torch")
     pages.fill_gaps()  # what is ours lies together, too
     from autograder.sandbox import dataloader, offlimits, torch_setup, warming, worker
 
