@@ -44,8 +44,6 @@ def test_no_stack_is_put_into_words_for_a_seed(monkeypatch: pytest.MonkeyPatch) 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         assert torch.equal(torch.rand(4), drawn(3))
-    with pytest.raises(AssertionError, match="put into words"):
-        traceback.format_stack()
 
 
 def test_nor_in_a_worker() -> None:
